@@ -1,6 +1,7 @@
 //! CEEI: market prices from a cold and a warm start, compared with an interior-point solver on the same problems in the same run.
 //!
-//! A warm market has solved the same users with demands that differ by up to 1 %. Certificates are printed once before timing.
+//! A warm market has already solved a problem of the same users, with demands that differ by up to 1 %. Certificates are printed once
+//! before timing.
 
 #[path = "../tests/it/interior.rs"]
 mod interior;
@@ -36,7 +37,7 @@ fn ceei(criterion: &mut Criterion) {
         let cold = (market.steps(), market.certificate().gap);
         market.solve(&new).expect("prices exist");
         let warm = (market.steps(), market.certificate().gap);
-        println!("{users}x{dims}{kind}: (steps, gap a user) cold {cold:?}, warm {warm:?}");
+        println!("{users}x{dims}{kind}: (steps, gap per user) cold {cold:?}, warm {warm:?}");
         group.bench_function(BenchmarkId::from_parameter("cold"), |bencher| {
             bencher.iter(|| {
                 market.forget();

@@ -15,7 +15,7 @@ fn chaos(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("chaos");
     for machines in [4, 400, 20_000] {
         let chaos = Chaos::new(1, machines, Rules::ALL, Some(Network::ORDERED));
-        let play = || chaos.run(&|| Ok(())).expect("nobody stops it").messages();
+        let play = || chaos.run(&|| Ok(())).expect("the run is not stopped").messages();
         let (sent, idle) = play();
         group.throughput(Throughput::Elements(sent - idle));
         group.bench_function(BenchmarkId::from_parameter(machines), |bencher| bencher.iter(play));

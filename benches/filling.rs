@@ -19,7 +19,7 @@ const KINDS: [(&str, f64, f64); 4] = [
     ("zero demands, half finite", 0.3, 0.5),
 ];
 
-/// Returns users; those with finite numbers of tasks have all of them around the level at which the first resource is used up.
+/// Returns a problem of random users. Users with a finite number of tasks reach it near the level at which the first resource is used up.
 fn problem(users: usize, dims: usize, zeros: f64, finite: f64) -> Problem {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut amount =
@@ -47,7 +47,7 @@ fn read(problem: &Problem) -> f64 {
     sums.iter().sum()
 }
 
-/// Advances from the stop of one user to the next, in the order of a sorted list, and reduces the total speed at each stop.
+/// Fills by a sorted list of users: advances from the stop of one user to the next, and reduces the total speed at each stop.
 fn sorted(problem: &Problem) -> Vec<f64> {
     let (users, dims) = (problem.users(), problem.dims());
     let rate: Vec<f64> = (0..users).map(|i| problem.weight()[i] / problem.row(i).fold(0.0, f64::max)).collect();

@@ -17,7 +17,8 @@ use plimsoll::workload::{Source, Workload};
 const TASKS: usize = 500_000;
 const USERS: u32 = 10_000;
 
-/// Generates 28.6 tasks per second of 298 s and 2.7 cores (10.8 GiB): 0.9 of 25,600 cores, and more than 21,000 cores.
+/// Generates 28.6 tasks per second. The mean task takes 298 s, 2.7 cores and 10.8 GiB, which is a load of 0.9 on 25,600 cores and of 1.1 on
+/// 21,000 cores.
 fn workload() -> Workload {
     let plan = format!(
         r#"
@@ -66,7 +67,7 @@ const DIVISIONS: [Division; 6] = [
     division("100 groups, fair", 0, 100, ["wait", "fair"]),
 ];
 
-/// Returns the quota groups; half of them have a minimum.
+/// Returns the quota groups. Half of the groups with users have a minimum.
 fn groups(workload: &Workload, division: &Division) -> QuotaFile {
     let Division { parents, leaves, reclaim, inside, .. } = *division;
     let mut text = format!("reclaim = '{reclaim}'\ninside = '{inside}'\n");

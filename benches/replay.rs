@@ -25,7 +25,8 @@ const TASKS: usize = 1_000_000;
 const MACHINES: usize = 400;
 const MACHINE: [u64; 2] = [64_000, 262_144];
 
-/// Generates 28.6 tasks per second of 298 s and 2.7 cores (10.8 GiB): 0.9 of 25,600 cores (102,400 GiB).
+/// Generates 28.6 tasks per second. The mean task takes 298 s, 2.7 cores and 10.8 GiB, which is a load of 0.9 on 25,600 cores and 102,400
+/// GiB.
 fn workload(users: u32, burst: bool) -> Workload {
     let wave = if burst { "burst = { amplitude = 0.6, period = \"30m\" }" } else { "" };
     let plan = format!(
@@ -188,8 +189,8 @@ impl Obvious {
     }
 }
 
-/// Measures waves under DRF and in order of arrival, by the number of users, for the engine alone. With times in whole seconds about thirty
-/// machines are freed at one instant, otherwise one.
+/// Measures the engine alone, on waves of arrivals, under DRF and in order of arrival, by the number of users. With times in whole seconds,
+/// about thirty machines are freed at one instant; with times in microseconds, one machine.
 fn waves(criterion: &mut Criterion) {
     for users in [1000, 10_000, 100_000] {
         let mut workload = workload(users, true);

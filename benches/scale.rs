@@ -154,8 +154,8 @@ fn scan(clock: &Clock, machines: usize, capacity: &Resources) -> Duration {
         (0..2).for_each(|d| free[machine as usize][d] -= need[d]);
         ends.push(Reverse((end, machine, need)));
     }
-    // Jobs of one instant may have started in another order.
-    assert!(agreed * 100 >= searches * 99, "a scan finds what the index found: {agreed} of {searches}");
+    // The scan may place jobs that start at one instant in another order.
+    assert!(agreed * 100 >= searches * 99, "the scan must find the machines of the index: {agreed} of {searches}");
     spent / searches as u32
 }
 

@@ -3,8 +3,9 @@
     cargo build --release
     python benches/schedulers.py target/release/plimsoll
 
-The trace has 200,000 rows of 5 tasks of 1 or 2 cores, with 2 GiB a core and durations of 10 to 70 s, three priorities, and 100 users in
-ten queues that are promised 600 of 8,000 cores each under the key that the policy reads. The offered load is 0.95 of a pool.
+The trace has 200,000 rows of 5 tasks. A task has 1 or 2 cores, 2 GiB per core, a duration of 10 to 70 s, and one of three priorities.
+The 100 users are in ten queues. Each queue is guaranteed 600 of the 8,000 cores, under the key that the policy reads. The offered load
+is 0.95 of a pool of 8,000 cores.
 """
 
 import json
@@ -34,7 +35,7 @@ PROMISED = "{ cpu = 600, memory_gib = 1200 }"
 
 
 def trace():
-    """The trace as CSV, from a seed."""
+    """Yields the lines of the trace as CSV, drawn from a fixed seed."""
     numbers = random.Random(1)
     # A row has 5 tasks of 1.5 cores and 40 s on average.
     rate, submit = LOAD * CORES / (5 * 1.5 * 40), 0.0
@@ -47,7 +48,7 @@ def trace():
 
 
 def plan(policy):
-    """A plan with one policy; each reads its own keys of the queues."""
+    """Returns a plan with one policy. Each policy reads its own keys of the queues."""
     name = policy if policy == "drf" else f"{policy}:@ten"
     text = f'name = "schedulers"\npolicies = ["{name}"]\ntables = ["runs"]\n'
     text += '[cluster]\nmachines = "500x16c32g"\nplacement = "pooled"\n[workload]\ntrace = "trace.csv"\n'

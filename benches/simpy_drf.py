@@ -1,6 +1,7 @@
-"""Replays a trace under DRF with SimPy, by the rules of `plimsoll replay TRACE --machines SPEC --placement pooled --policy drf` (a
-blocked user is skipped; equal shares go to the user whose latest launch is longest ago), so that anyone can compare completions and
-speed:
+"""Replays a trace under DRF with SimPy, for a comparison of completions and speed with Plimsoll.
+
+The rules are those of `plimsoll replay TRACE --machines SPEC --placement pooled --policy drf`: a blocked user is skipped, and of users
+with equal shares the one with the longest time since its latest launch is first.
 
     pip install simpy polars
     plimsoll trace generate --plan experiments/facebook.toml -o facebook.csv
@@ -8,8 +9,8 @@ speed:
     time python benches/simpy_drf.py facebook.csv 400x16c32g -o simpy.csv
     python benches/simpy_drf.py --compare facebook-drf simpy.csv
 
-It is the simulator that one would write for this one question: no gangs, machines, labels, priorities or weights, and no
-tables. Time is in whole microseconds and shares are compared as integers, so that its result can be compared exactly.
+The simulator is written for this comparison only: it has no gangs, machines, labels, priorities or weights, and no tables. Time is in
+whole microseconds and shares are compared as integers, so that the results can be compared exactly.
 """
 
 import csv
@@ -20,13 +21,13 @@ from fractions import Fraction
 
 import simpy
 
-AFTER_ALL = 2  # SimPy serves events of one instant by priority, 0 first; rounds come after arrivals and ends.
+AFTER_ALL = 2  # SimPy serves events of one instant by priority, 0 first. Rounds follow arrivals and ends.
 
 
 class User:
     def __init__(self, number):
         self.number, self.cpu, self.memory = number, 0, 0
-        self.latest = 0  # The number of its latest launch, from 1.
+        self.latest = 0  # The number of the latest launch, counted from 1; 0 for none.
         self.waiting = []  # Heap of (release instant, released by a stage, row, task set).
 
 
@@ -67,7 +68,7 @@ class Simulation:
             self.env.schedule(event, priority=AFTER_ALL)
 
     def rank(self, user):
-        """The dominant share times both capacities, the latest launch, and the order of arrival."""
+        """Returns the dominant share times both capacities, the latest launch, and the order of arrival."""
         return max(user.cpu * self.capacity[1], user.memory * self.capacity[0]), user.latest, user.number
 
     def fits(self, user):
@@ -124,7 +125,7 @@ class Simulation:
 
 
 def read(path):
-    """The rows of a canonical trace: microseconds, thousandths of cores and MiB."""
+    """Yields the rows of a canonical trace in microseconds, thousandths of cores, and MiB."""
     units = {"memory_gib": 1024, "memory_mib": 1}
     for row in csv.DictReader(open(path, newline="")):
         memory = next(column for column in units if column in row)

@@ -1,4 +1,4 @@
-//! Measures the CPU time of the layer around runs, which other processes affect little.
+//! Measures the CPU time of the layer around runs. Other processes affect CPU time little.
 //!
 //! - Per run: `plimsoll run` with one run (process, progress, tables, receipt) against the same run in memory (workload, engine, and the
 //!   metrics and series of the same tables, not written), alternating, each in its own process.
@@ -6,7 +6,7 @@
 //! - The wall time with one and two threads, against the same runs in memory in one and two processes, which is the speedup that the
 //!   machine allows.
 //!
-//! `cargo bench --bench study` takes a quarter of an hour; `-- --seeds 100` for more runs.
+//! `cargo bench --bench study` takes a quarter of an hour; `-- --seeds 100` measures more runs.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -154,7 +154,7 @@ fn overhead(dir: &Path, path: &Path, study: &Study) {
         for _ in 0..ROUNDS {
             let memory = cost(vec![in_memory(path, seed, seed + 1)]).0;
             let whole = cost(vec![program(path, &out, &["-j", "1", "--shard", &shard])]).0;
-            std::fs::remove_dir_all(&out).expect("a temporary folder goes");
+            std::fs::remove_dir_all(&out).expect("a temporary folder can be removed");
             ratios.push((whole / memory).ln());
             memories += memory;
         }

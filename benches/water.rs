@@ -1,11 +1,12 @@
 //! Measures the time per update of the water level: one group's request changes, the level is computed, and the group's quota is read.
 //!
 //! Compares the tree of [`Water`] with recomputing the level by rounds, by selection and by sorting, for 3 to 1,000,000 groups and 1 to 8
-//! resources (as many pools, changed together). Each output line is for one size: nanoseconds per update (the median of the batches with
-//! the lowest and the highest), the ratio to the tree's, and the number of rounds of the first method.
+//! resources (one pool per resource, all changed together). Each output line is for one size. It has the nanoseconds per update of each
+//! method (the median of the batches, with the lowest and the highest), the ratio to the time of the tree, and the number of rounds of the
+//! method by rounds.
 //!
-//! `cargo bench --bench water` for all, `cargo bench --bench water -- 1000` for one number of groups. With `cargo bench --bench water --
-//! --table experiments/quota-levels.toml` the measurements of that file are written as a table and figures.
+//! `cargo bench --bench water` measures all sizes, and `cargo bench --bench water -- 1000` one number of groups. With
+//! `cargo bench --bench water -- --table experiments/quota-levels.toml` the measurements of that file are written as a table and figures.
 
 #[path = "../tests/it/water_anew.rs"]
 mod anew;

@@ -26,7 +26,7 @@ struct Plan {
     rounds: usize,
 }
 
-/// The minimum of `least_tasks`: the clock ticks a hundred times per second, and fewer tasks would take only a few ticks.
+/// The minimum of `least_tasks`. The CPU clock ticks a hundred times per second, and fewer tasks would take only a few ticks.
 const LEAST_TASKS: usize = 100_000;
 
 impl Plan {
@@ -37,9 +37,9 @@ impl Plan {
         if !ascending(&self.machines) || !ascending(&each) {
             Err("machines and tasks-a-job: expected numbers from 1, each larger than the one before")
         } else if self.rounds.is_multiple_of(2) {
-            Err("rounds: expected an odd number, of which one is the median")
+            Err("rounds: expected an odd number, so that one round is the median")
         } else if self.least_tasks < LEAST_TASKS || each.iter().any(|each| each * 1000 > self.least_tasks as u64) {
-            Err("least-tasks: expected at least 100000, and a thousand jobs")
+            Err("least-tasks: expected at least 100000, and enough for a thousand jobs")
         } else {
             Ok(())
         }

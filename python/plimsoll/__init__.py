@@ -5,8 +5,8 @@
     >>> print(results)              # what the command line prints
     >>> polars.DataFrame(results.users)
 
-A call runs the same code as the command line, with the same plans, options and tables (https://docs.rs/plimsoll). All amounts are
-in the units that column names end in; times are in microseconds (``_us``) or seconds (``_s``).
+A call runs the same code as the command line, with the same plans, options and tables (https://docs.rs/plimsoll). The suffix of a
+column's name is its unit: times are in microseconds (``_us``) or seconds (``_s``).
 """
 
 from __future__ import annotations

@@ -66,12 +66,12 @@ class Frames:
     def told(self, message: str) -> str:
         """Returns a message with the names of frames in place of their files."""
         for path, name in self._names.items():
-            # A frame has no line for the names of its columns.
+            # In a file, line 1 has the names of the columns; a frame has no lines.
             message = message.replace(f"{path}, line 1,", f"{name},")
             # A path without a comma or colon after it is the value of a key of a plan, and remains.
             message = message.replace(f"{path},", f"{name},").replace(f"{path}:", f"{name}:")
             if path in message:
-                message += f"\n{name} is a frame, which is another file in every call. Where runs are to be kept, give the path of a file."
+                message += f"\n{name} is a frame, which is another file in every call. To keep runs, give the path of a file."
         return message
 
 

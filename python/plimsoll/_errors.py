@@ -2,7 +2,7 @@
 
 
 class Error(Exception):
-    """The base class of errors; ``exit_code`` is that of the command line."""
+    """The base class of errors; ``exit_code`` is the exit code of the command line."""
 
     exit_code = 1
 

@@ -9,37 +9,40 @@ def call(
     policies: Sequence[Any] = [],
     tell: Callable[[str], None] | None = None,
 ) -> tuple[int, str, str, list[str], BaseException | None]:
-    """Exit code, output, problem and warnings of the program with these arguments, and what a policy in Python raised. `tell` hears how far it is."""
+    """Runs the program with these arguments; returns exit code, output, problem, warnings, and the exception of a policy in Python.
+
+    `tell` receives the progress.
+    """
 
 def check_policy(policy: Any) -> None:
-    """Looks whether a policy can be made."""
+    """Checks whether a policy is valid, as far as possible without a run."""
 
 def is_policy(name: str) -> bool:
-    """Whether a built-in policy has this name."""
+    """Returns whether a built-in policy has this name."""
 
 def end_calls() -> None:
-    """Ends all calls that go on, and waits until they have."""
+    """Ends all calls in progress, and waits for their end."""
 
 def main(args: Sequence[str]) -> int:
-    """The exit code of the program with these arguments, its name first."""
+    """Runs the program with these arguments, its name first; returns the exit code."""
 
 def toml(json: str) -> str:
-    """A plan in JSON, in TOML."""
+    """Converts a plan or an instance from JSON to TOML."""
 
 def version() -> tuple[str, str | None]:
-    """The version, and the commit of the sources."""
+    """Returns the version, and the commit of the sources."""
 
 def tables(folder: str | PathLike[str]) -> list[tuple[str, list[PathLike[str]]]]:
-    """The tables of a results folder, and the files of each."""
+    """Returns the tables of a results folder, and the files of each."""
 
 def moved(from_: str | PathLike[str], to: str | PathLike[str]) -> None:
-    """Results were copied: their record finds the plan from there."""
+    """Updates the record of copied results, so that its path of the plan is valid in the new folder."""
 
 def write_frame(frame: Any, name: str, path: str | PathLike[str]) -> str:
     """Writes a frame to a Parquet file; returns its digest."""
 
 class Table:
-    """A table of results, for whatever takes Arrow streams."""
+    """A table of results, for consumers of Arrow streams."""
 
     def __init__(self, name: str, paths: Sequence[str | PathLike[str]], kept: object | None = None) -> None: ...
     @property

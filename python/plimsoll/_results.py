@@ -33,7 +33,7 @@ class Figure:
 
 
 def without_runs(folder: Path) -> dict[str, Any] | None:
-    """Returns the description of the results of a plan without runs (``[solve]``, ``[check]``, ``[failover]``), or None for others."""
+    """Returns the description of results of a plan without runs (``[solve]``, ``[check]``, ``[failover]``), or None for other results."""
     try:
         return json.loads((folder / "made.json").read_text(encoding="utf-8")).get("about")
     except (OSError, ValueError):
@@ -76,7 +76,7 @@ class Results:
         """Returns the table of this name. Raises AttributeError if it was not written."""
         if name not in self._files:
             there = ", ".join(self._files)
-            raise AttributeError(f"these results have no table '{name}'; they have {there} (docs/formats.md says how to get others)")
+            raise AttributeError(f"these results have no table '{name}'; they have {there} (docs/formats.md describes how to get others)")
         if name not in self._opened:
             self._opened[name] = _plimsoll.Table(name, self._files[name], self._kept)
         return self._opened[name]
@@ -124,7 +124,7 @@ class Results:
         that folder. Raises `plimsoll.InputError` if a file or folder of this name exists."""
         folder = Path(folder)
         if folder.exists():
-            raise InputError(f"{folder}: something of this name is there; expected a folder that is not")
+            raise InputError(f"{folder}: a file or folder of this name exists; expected a new folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".plimsoll-") as beside:
             os.rename(shutil.copytree(self.folder, Path(beside) / "results"), folder)

@@ -19,7 +19,7 @@ from ._errors import InputError, RunError, Warning
 from ._policies import Policy
 from ._results import Results
 
-#: Shards per worker: several, so that the others are busy while one has a shard with long runs.
+#: Shards per worker: several, so that other workers are busy while one worker has a shard with long runs.
 PER_WORKER = 4
 
 #: Seconds between two checks for Ctrl-C: a Ctrl-C just before a thread waits does not wake it.
@@ -49,8 +49,9 @@ def study(
 ) -> Results:
     """Runs an experiment on the workers of an executor, each run on one thread, and summarises it in this process.
 
-    Runs are distributed as the shards of ``plimsoll run --shard`` and combined as by ``--gather``: the tables are those of `plimsoll.run`,
-    byte for byte. Runs of this plan that are already in `out` are kept, so a call after an interrupted one makes only the missing runs.
+    Runs are distributed as the shards of ``plimsoll run --shard`` and combined as by ``--gather``: the tables equal the tables of
+    `plimsoll.run`, byte for byte. Runs of this plan that are already in `out` are kept, so a call after an interrupted one makes only the
+    missing runs.
 
     Args:
         plan: The path of a plan in TOML, or a dict with the same keys. ``policies`` may contain your own (`policy`) if the executor can
@@ -86,7 +87,7 @@ def study(
     executor = checked(executor, shards, retries)
     listed = call(["run", name, f"--output={out}", "--dry-run", "--format=json", "--quiet", *changed], text, frames)
     if not listed:
-        raise InputError("plan: has no runs to deal out; expected one with policies (plimsoll.run runs a plan of another kind)")
+        raise InputError("plan: has no runs to distribute; expected one with policies (plimsoll.run runs a plan of another kind)")
     missing = sum(not run["there"] for run in json.loads(listed))
     # Workers may have other working directories. Paths in a plan are relative to the folder in its name.
     name = Path.cwd() / name
@@ -179,7 +180,7 @@ class Shards:
         self.noted: list[str] = []
 
     def run(self) -> tuple[list[str], list[str]]:
-        """Runs all shards. Returns the problems of shards that ended, possibly with missing runs, and the warnings.
+        """Runs all shards. Returns the problems that ended shards report, whose runs may be missing, and the warnings.
 
         Raises:
             InputError: A shard rejected its input.
@@ -205,7 +206,7 @@ class Shards:
             future = self.executor.submit(shard, args, self.text, self.policies, uuid.uuid4().hex)
         except RuntimeError as error:
             again = "call again with another one: runs that have ended are kept"
-            raise RunError(f"shard {index}/{self.of}: the executor takes no more tasks ({error}); {again}") from error
+            raise RunError(f"shard {index}/{self.of}: the executor accepts no more tasks ({error}); {again}") from error
         if not isinstance(future, concurrent.futures.Future):
             kind = f"{type(future).__module__}.{type(future).__name__}"
             raise TypeError(f"executor: its futures, of type {kind}, are not accepted; expected concurrent.futures.Future")

@@ -3,9 +3,9 @@
     >>> import gymnasium, plimsoll.gym
     >>> environment = gymnasium.make("plimsoll/Window-v0", workload="trace.csv", machines="4x16c64g", jobs=256)
 
-An episode is some jobs of a workload on a cluster. Its window is the first jobs of the queue. The agent decides whenever one of these fits:
-an action is the number of a place in the window, and starts as many tasks of the next task set of the job there as fit. The last action
-waits until a job arrives or a task ends. docs/howto/gym.md has the observations, rewards and measures.
+An episode is some jobs of a workload on a cluster. Its window is the first jobs of the queue. The agent decides whenever a task of a job in
+the window fits. An action is the number of a place in the window: it starts the tasks of the job at this place, of its next task set, that
+fit. The last action waits until a job arrives or a task ends. docs/howto/gym.md has the observations, rewards and measures.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Simulations:
         except ValueError as error:
             raise InputError(self._frames.told(str(error))) from error
         self.count, self.shape, self.actions = count, self._simulations.shape, self._simulations.actions
-        #: Whether a step is allowed: there is an episode that it continues, or it begins the next one.
+        #: Whether a step is allowed: it continues an episode, or begins the next one.
         self.live = False
         self.masks = numpy.zeros((count, self.actions), numpy.int8)
 
@@ -68,7 +68,7 @@ class _Simulations:
     def step(self, actions: list[int]) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
         """Takes one action in each simulation; returns observations, rewards, and whether each episode has ended."""
         if not self.live:
-            raise RunError("there is no episode that goes on; expected a call of reset() first")
+            raise RunError("there is no current episode; expected a call of reset() first")
         return self._seen(self._simulations.step, actions)
 
     def _seen(self, verb: Callable[[Any], tuple[bytearray, ...]], inputs: Any) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:

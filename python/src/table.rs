@@ -27,7 +27,7 @@ const SHOWN: usize = 10;
 pub struct Table {
     name: String,
     files: Files,
-    /// The owner of the files' folder, which is deleted with it.
+    /// The owner of the files' folder; the folder is deleted with its owner.
     kept: Arc<Option<Py<PyAny>>>,
 }
 
@@ -130,8 +130,8 @@ fn all(folder: &Path) -> Result<Vec<(String, Vec<PathBuf>)>> {
     Ok(tables)
 }
 
-/// Updates the record of results that were copied to another folder, so that its path of the plan is valid from there. Raises ValueError
-/// if the record cannot be written.
+/// Updates the record of results that were copied to another folder, so that the path of the plan in the record is valid in that folder.
+/// Raises ValueError if the record cannot be written.
 #[pyfunction]
 pub fn moved(from_: PathBuf, to: PathBuf) -> PyResult<()> {
     plimsoll::cli::moved(&from_, &to).map_err(|error| PyValueError::new_err(error.to_string()))
@@ -164,7 +164,7 @@ pub fn write_frame(frame: &Bound<PyAny>, name: &str, path: PathBuf) -> PyResult<
 
 /// Returns the message about a frame with a column that cannot be imported.
 fn unknown(name: &str, problem: &str) -> String {
-    // Arrow's format string of such a column. The name of the column is not available here.
+    // `+r` is Arrow's format string of such a column. The error does not have the name of the column.
     match problem.contains("\"+r\"") {
         true => {
             format!("{name}: a column is run-end encoded; expected plain values, as of pyarrow.compute.run_end_decode")

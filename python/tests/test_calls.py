@@ -133,7 +133,7 @@ def test_saved_replays_are_what_the_command_line_writes(folder):
     assert files("theirs") == files("a/b/mine")
     assert rows(saved, "jobs") == rows(results, "jobs") and saved.summary == results.summary
     assert sorted(path.name for path in Path("a/b").iterdir()) == ["mine"]
-    with pytest.raises(plimsoll.InputError, match="something of this name is there"):
+    with pytest.raises(plimsoll.InputError, match="a file or folder of this name exists"):
         results.save("a/b/mine")
 
 

@@ -69,7 +69,7 @@ WRONG = {
     "values that are no rows": (
         lambda plan: replay(pyarrow.chunked_array([[1, 2]])),
         INPUT,
-        "trace: these are no rows",
+        "trace: the values are of type",
     ),
     "no frame": (lambda plan: replay(3), TypeError, "trace: a value of type int"),
     "no trace": (lambda plan: replay(None), TypeError, "trace: a value of type NoneType"),

@@ -259,7 +259,7 @@ WRONG = {
     "an action below 0": (lambda: make().step(-1), INPUT, "action: -1 is not accepted"),
     "a step before the first episode": (lambda: Environment(WORKLOAD, MACHINES).step(0), plimsoll.RunError, "call of reset()"),
     "a step of many before it": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 2).step([0, 0]), plimsoll.RunError, "call of reset()"),
-    "a step after the last": (lambda: ended().step(0), plimsoll.RunError, "no episode that goes on"),
+    "a step after the last": (lambda: ended().step(0), plimsoll.RunError, "no current episode"),
     "a row of a trace on the way": (lambda: play(make(gpus()), 1, first_that_fits), INPUT, "row 2 of the workload, column 'gpu'"),
     "no simulations": (lambda: VectorEnvironment(WORKLOAD, MACHINES, 0), INPUT, "num_envs: 0 is not accepted"),
     "machines that are too small": (

@@ -247,7 +247,7 @@ RAISED = {
     "none": (ValueError, "it returned None; expected a number for each of"),
     "complex": (ValueError, "expected a number for each of"),
     "capacity": (ValueError, "read-only"),
-    "nan": (ValueError, "it ranks user 'u"),
+    "nan": (ValueError, "the rank of user 'u"),
     "writes": (ValueError, "read-only"),
 }
 
@@ -287,7 +287,7 @@ def test_nothing_is_left_of_a_run_that_failed(busy):
 
 
 WRONG = {
-    "an open bracket": (dict(expression="held[cpu"), plimsoll.InputError, "']' where it ends at character 9"),
+    "an open bracket": (dict(expression="held[cpu"), plimsoll.InputError, "']' instead of the end at character 9"),
     "an unknown value": (dict(expression="hold[cpu]"), plimsoll.InputError, "did you mean 'held'"),
     "no function": (dict(rank=3), TypeError, "3 is not accepted"),
     "nothing": ({}, TypeError, "exactly one of"),

@@ -173,7 +173,7 @@ def test_a_pool_that_lost_a_process_is_told_and_the_next_call_goes_on(sweep, tmp
     run(sweep)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, kill_once, (str(tmp_path / "killed"),)) as executor:
-        with pytest.raises(plimsoll.RunError, match=r"shard \d/4: the executor takes no more tasks .*runs that have ended are kept"):
+        with pytest.raises(plimsoll.RunError, match=r"shard \d/4: the executor accepts no more tasks .*runs that have ended are kept"):
             study(sweep, executor, shards=4)
     there = receipts("mine")
     with ThreadPoolExecutor(2) as executor:
@@ -334,7 +334,7 @@ def test_wrong_input_is_told_before_anything_is_submitted(folder, plan, kind):
 
 
 def test_a_plan_without_runs_is_told(root):
-    with pytest.raises(plimsoll.InputError, match="plan: has no runs to deal out"):
+    with pytest.raises(plimsoll.InputError, match="plan: has no runs to distribute"):
         study(root / "experiments/paper/drf-fig3.toml", Untouched(), "none")
 
 

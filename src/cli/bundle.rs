@@ -20,8 +20,8 @@ use crate::output::verify::verify;
 
 /// Pack results for publication: plan, input files, tables, figures and an RO-Crate description, in one zip file
 ///
-/// Results that are not complete are refused, and so are input files that have changed since, or that are not below the
-/// current folder. The same results make the same bytes.
+/// Incomplete results are rejected, and so are input files that have changed since the run or are outside the current
+/// folder. The same results give the same bytes.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll bundle results/facebook
@@ -43,13 +43,13 @@ pub struct Args {
     /// The licence of the results, by its SPDX name, such as CC-BY-4.0
     #[arg(long, value_name = "SPDX")]
     license: Option<String>,
-    /// Pack input files up to this size; of larger ones only the digest is kept
+    /// Pack input files up to this size; only the digests of larger files are kept
     #[arg(long, value_name = "MIB", default_value_t = 100)]
     largest: u64,
     /// Pack incomplete results and list the missing or damaged runs in the bundle
     #[arg(long)]
     incomplete: bool,
-    /// Check a bundle: all files are there, and as they were packed
+    /// Check that a bundle is complete and unmodified
     #[arg(long, conflicts_with_all = ["output", "author", "license", "largest", "incomplete"])]
     verify: bool,
 }
@@ -58,7 +58,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.verify {
         let found = verify(&args.path)?;
         let (path, files, size) = (args.path.display(), count(found.files as u64, "file"), found.size);
-        return print::out(&format!("{path}: {files}, {size} bytes when unpacked, all as they were packed\n"));
+        return print::out(&format!("{path}: {files}, {size} bytes when unpacked, all unmodified\n"));
     }
     let authors = authors(args)?;
     if let Some(licence) = args.license.as_ref().filter(|name| !name.chars().all(is_spdx)) {
@@ -73,8 +73,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let lacking = format!("{} ({}{more})", count(packed.missing.parts as u64, "part"), shown.join("; "));
         if !args.incomplete {
             let problem = format!(
-                "{} is not complete: {lacking} missing or broken; `plimsoll run` with its plan makes what is missing, \
-                 --incomplete packs it as it is",
+                "{} is not complete: {lacking} missing or damaged; complete it with `plimsoll run` and its plan, or \
+                 pack it as it is with --incomplete",
                 args.path.display()
             );
             return Err(Error::Mismatch { problem });
@@ -103,10 +103,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if !packed.unlisted.is_empty() {
         let shown: Vec<&str> = packed.unlisted.iter().take(5).map(String::as_str).collect();
         let more = if packed.unlisted.len() > shown.len() { ", .." } else { "" };
-        context.warn(&format!("not of these results, and not in it: {}{more}", shown.join(", ")));
+        context.warn(&format!("not packed, since they do not belong to these results: {}{more}", shown.join(", ")));
     }
     for (name, sum) in &packed.elsewhere {
-        context.print_message(&format!("{name} ({} bytes) is not in it, only its digest", sum.size));
+        context.print_message(&format!("{name} ({} bytes) is not packed, only its digest", sum.size));
     }
     if args.author.is_empty() || args.license.is_none() {
         context
@@ -159,7 +159,8 @@ fn entries(packed: &BundleContents) -> Result<BTreeMap<String, Content>> {
     }
     for (name, input) in &packed.inputs {
         if entries.insert(name.clone(), input.clone()).is_some() {
-            let problem = format!("the plan reads {name}, where the bundle has the plan itself: give one another name");
+            let problem =
+                format!("the plan reads {name}, which is also the path of the plan in the bundle: rename one");
             return Err(Error::Mismatch { problem });
         }
     }
@@ -169,13 +170,13 @@ fn entries(packed: &BundleContents) -> Result<BTreeMap<String, Content>> {
     Ok(entries)
 }
 
-/// Describes the contents besides the page, one line per item.
+/// Describes the tables and statistics, one line per item; without runs, the figures.
 fn tables(packed: &BundleContents) -> String {
     let name = &packed.name;
     match packed.has_runs {
         true => format!(
             "- `results/{name}/statistics/`: means and paired differences with 95 % confidence intervals, as Parquet and CSV\n\
-             - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` says what they hold\n"
+             - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` describes their columns\n"
         ),
         false => {
             format!("- `results/{name}/figures/`: the figures, with their data as CSV; tables, if any, beside them\n")
@@ -238,7 +239,7 @@ fn readme(packed: &BundleContents) -> Result<String> {
          clusters.\n\n",
     );
     if packed.missing.parts > 0 {
-        text += &format!("**Not complete**: {} missing or broken.\n\n", count(packed.missing.parts as u64, "part"));
+        text += &format!("**Not complete**: {} missing or damaged.\n\n", count(packed.missing.parts as u64, "part"));
         text += &packed.missing.examples.iter().map(|part| format!("- {part}\n")).collect::<String>();
         text.push('\n');
     }
@@ -251,20 +252,20 @@ fn readme(packed: &BundleContents) -> Result<String> {
     }
     text += &format!(
         "{}{plan}\
-         - `ro-crate-metadata.json`: every file with its SHA-256 digest, who made this, and how (RO-Crate 1.1)\n\
+         - `ro-crate-metadata.json`: every file with its SHA-256 digest, the authors, and how the files were made (RO-Crate 1.1)\n\
          - `CITATION.cff`: how to cite the program\n\n",
         tables(packed),
     );
     let verify = shell::line(["plimsoll", "bundle", "--verify", &format!("{name}.zip")]);
     text += &format!(
-        "## To make it again\n\n{}\n\nThen, in the folder of this file:\n\n```sh\n{}```\n\nThe same program on the same \
-         plan gives the same bytes, whatever the number of threads or machines: nothing has changed then. `{verify}` \
+        "## Reproduction\n\n{}\n\nThen, in the folder of this file:\n\n```sh\n{}```\n\nThe same program on the same \
+         plan gives the same bytes, whatever the number of threads or machines, so the comparison finds no difference. `{verify}` \
          checks the digests of the bundle as it was packed.\n",
         program(),
         commands(packed)?
     );
     if !packed.elsewhere.is_empty() {
-        text += &format!("\nFiles that were read and that are not here; names are from `{}`:\n\n", packed.base);
+        text += &format!("\nInput files that are not in this bundle; paths are relative to `{}`:\n\n", packed.base);
         for (name, sum) in &packed.elsewhere {
             text += &format!("- `{name}`: {} bytes, SHA-256 {}\n", sum.size, sum.sha256);
         }

@@ -26,7 +26,7 @@ enum System {
     Slurm(Slurm),
 }
 
-/// Write and submit a Slurm job array, one task a shard, and a job that gathers when all have ended
+/// Write and submit a Slurm job array with one task per shard, and a job that gathers the results when all tasks have ended
 ///
 /// The resources and options of each job are in the plan's table [slurm]. A second submission runs only the missing runs.
 #[derive(clap::Args, Debug)]
@@ -43,7 +43,7 @@ struct Slurm {
     /// Change a key of the plan; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// How many jobs [default: slurm.shards of the plan, or 8]
+    /// Number of jobs [default: slurm.shards of the plan, or 8]
     #[arg(long, value_name = "N")]
     shards: Option<u64>,
     /// Print the scripts, and write and submit nothing
@@ -82,7 +82,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
         return print::out(&format!("{array}\n{gather}"));
     }
     if open.is_empty() {
-        context.print_message("all runs are there; only gathering is left");
+        context.print_message("all runs are complete; only gathering is left");
     }
     let (array_file, gather_file) = (logs.join("array.sh"), logs.join("gather.sh"));
     write_whole(&array_file, array.as_bytes())?;
@@ -96,13 +96,13 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     }
     let job = submit(&options, &gather_file)?;
     print::out(&format!("{job}\n"))?;
-    context.print_message(&format!("job {job}: gathers; submit again if it finds runs missing"));
+    context.print_message(&format!("job {job}: gathers the results; submit again if it reports missing runs"));
     Ok(())
 }
 
 /// Returns the shards with missing runs.
 fn open_shards(study: &Study, folder: &Path, of: u64) -> Result<Vec<u64>> {
-    // The number of seeds depends on results and is not known yet.
+    // The number of seeds depends on results that do not exist yet, so every shard may have missing runs.
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
         return Ok((0..of).collect());
     }
@@ -158,10 +158,12 @@ fn submit(options: &[String], script: &Path) -> Result<String> {
     let wrong = |message: String| Error::output(script, message);
     let output = Command::new("sbatch").arg("--parsable").args(options).arg(script).output();
     let output = output.map_err(|error| {
-        wrong(format!("sbatch cannot be called ({error}); the scripts are there: submit them where Slurm is"))
+        wrong(format!(
+            "sbatch cannot be executed ({error}); the scripts are written: submit them on a machine with Slurm"
+        ))
     })?;
     if !output.status.success() {
-        return Err(wrong(format!("sbatch says: {}", String::from_utf8_lossy(&output.stderr).trim())));
+        return Err(wrong(format!("sbatch reports: {}", String::from_utf8_lossy(&output.stderr).trim())));
     }
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     // The text after a semicolon is the name of the cluster.

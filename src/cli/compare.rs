@@ -22,7 +22,7 @@ use crate::output::numbers::{count, number, with_half};
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     before: PathBuf,
-    /// Another one
+    /// Another folder of results
     after: PathBuf,
     /// Only this column of the runs table; may be given several times
     #[arg(long, value_name = "NAME")]
@@ -56,7 +56,7 @@ fn is_clear(change: &MetricChange) -> bool {
     change.holm.p.is_none() || is_significant(change.holm.p)
 }
 
-/// Maximum number of columns with numbers, unless all are requested.
+/// Maximum number of columns with numbers, unless `--wide` is given.
 const NUMBERS: usize = 4;
 
 fn text(found: &Contrast, changes: &[&MetricChange], all: bool) -> String {

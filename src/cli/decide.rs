@@ -37,7 +37,7 @@ pub struct Args {
     /// A policy; may be given several times
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
-    /// How many rounds to decide, one after the other
+    /// Number of consecutive rounds to decide
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u32,
     /// How to print
@@ -124,7 +124,7 @@ fn table(state: &State, round: &Round) -> String {
     if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
 }
 
-/// Formats the quantities of the policy's order of groups; empty if it reports none.
+/// Formats the values that determine the policy's order of groups; empty if the policy reports no values.
 fn shares(round: &Round) -> String {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {

@@ -43,8 +43,8 @@ pub fn unserved<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> Vec<Strin
         let up_to = if runs.len() > 1 { "up to " } else { "" };
         (most > UNSERVED_MOST).then(|| {
             format!(
-                "{}: {up_to}{:.0} % of the submitted work is not served at the horizon (until). Speeds and their Jain index are of the \
-                 work that ideal fair sharing serves by then; delays are of finished jobs only",
+                "{}: {up_to}{:.0} % of the submitted work is not served at the horizon (until). Speeds and their Jain index cover the \
+                 work that ideal fair sharing serves by then; delays cover finished jobs only",
                 runs[0].policy,
                 100.0 * most
             )

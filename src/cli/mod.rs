@@ -64,7 +64,7 @@ struct Cli {
     #[arg(long, short, global = true)]
     quiet: bool,
     /// Print all columns of a table, without wrapping; otherwise the main ones, in
-    /// lines of 80 characters or as many as COLUMNS says
+    /// lines of 80 characters or as many as COLUMNS specifies
     #[arg(long, global = true)]
     wide: bool,
 }
@@ -151,7 +151,7 @@ impl<'a> Context<'a> {
 
     /// Returns the provenance of a picture requested on the command line.
     fn provenance(&self, picture: &Path) -> Provenance {
-        // The paths of the program and of the picture are not part of it.
+        // The recorded command omits the path of the program, and the option with the path of the picture.
         let mut rest = self.line.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
         let path = quoted(&picture.to_string_lossy());
         for given in ["--figure ", "--figure=", "--diagram ", "--diagram="] {
@@ -170,9 +170,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Runs the command line with the built-in policies and those of `registry`.
+/// Runs the command line with the built-in policies and the policies of `registry`.
 ///
-/// The entry point of a program with its own policies; see `examples/custom_policy.rs`.
+/// This is the entry point of programs with their own policies; see `examples/custom_policy.rs`.
 pub fn main(registry: &Registry) -> ExitCode {
     ExitCode::from(execute(registry, std::env::args_os()))
 }
@@ -220,8 +220,8 @@ pub struct Called {
     pub warnings: Vec<String>,
 }
 
-/// Executes a command line for another program. It ends on request of `stop`, handles no signal, and writes only progress to standard
-/// error.
+/// Executes a command line for another program. The call ends on request of `stop`, handles no signal, and writes only progress to
+/// standard error.
 pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop: &Stop) -> Called {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = match parse(&args) {
@@ -267,7 +267,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
 }
 
 /// Splits a comma-separated list of policies: `drf,fifo` are two policies. Parameters may contain commas, so a text is not split if it is
-/// a policy, or if a part of it is not a policy. `is_policy` decides.
+/// a policy, or if a part of it is not a policy. `is_policy` returns whether a text is the name of a policy.
 fn separate_policies(given: &[String], is_policy: impl Fn(&str) -> bool) -> Vec<String> {
     let one = |text: &String| match parts_at_commas(text) {
         parts if parts.len() > 1 && !is_policy(text) && parts.iter().all(|part| is_policy(part)) => parts,
@@ -358,14 +358,14 @@ pub fn examples() -> Vec<String> {
     examples
 }
 
-/// Parses a command line. The error is to be printed with [`print_parsed`].
+/// Parses a command line. The caller prints an error with [`print_parsed`].
 fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = without_examples(command(), &mut Vec::new());
     let matches = command.try_get_matches_from_mut(args).map_err(advised)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-/// Returns the number of threads: the requested number, or that of the machine.
+/// Returns the requested number of threads, by default the number of threads that the machine can run at once.
 fn threads(asked: Option<usize>) -> Result<usize> {
     match asked {
         Some(0) => Err(Error::plan("--jobs", 0, "at least 1 thread")),

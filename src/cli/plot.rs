@@ -12,7 +12,7 @@ use crate::output::requests::{Requests, Whole};
 
 /// Redraw the figures of a results folder from its tables, without simulating
 ///
-/// The figures to draw are in figures.toml in the folder, as the plan said; without it they are those of every report.
+/// The file figures.toml in the folder defines the figures, as the plan did; without it the standard figures are drawn.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll plot results/facebook
@@ -21,7 +21,7 @@ use crate::output::requests::{Requests, Whole};
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
-    #[arg(long, value_name = "NAME", help = format!("Only this figure: a name of the plan's, or {}; may be given several \
+    #[arg(long, value_name = "NAME", help = format!("Only this figure: a name from the plan, or {}; may be given several \
         times", either(gallery::NAMES)))]
     only: Vec<String>,
     /// Draw for this width: acm, acm-wide, ieee, ieee-wide, usenix or slides

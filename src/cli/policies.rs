@@ -12,7 +12,7 @@ use crate::policy::{PolicySpec, QueueKey};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  plimsoll policies\n  plimsoll policies kueue\n  plimsoll policies --format json")]
 pub struct Args {
-    /// A policy: everything about it, its variants and the keys that it reads of a file of queues
+    /// A policy: its full description, its variants and the keys that it reads from a file of queues
     name: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -23,7 +23,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(name) = &args.name {
         return one(name, args.format);
     }
-    let own = context.registry.own().iter().map(|policy| [policy.name.as_str(), "", "This program's own.", ""]);
+    let own = context.registry.own().iter().map(|policy| [policy.name.as_str(), "", "A policy of this program.", ""]);
     let known = PolicySpec::all();
     let built_in = known.iter().map(|policy| {
         let row = policy.row();
@@ -64,7 +64,7 @@ fn one(name: &str, format: Format) -> Result<()> {
     let known = PolicySpec::all();
     let row = match known.iter().map(PolicySpec::row).find(|row| row.name == name) {
         Some(row) => row,
-        // The name has parameters, or is that of a variant.
+        // The name has parameters, or is the name of a variant.
         None => name.parse::<PolicySpec>()?.row(),
     };
     let key = |key: &QueueKey| if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };

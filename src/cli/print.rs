@@ -1,7 +1,7 @@
 //! Prints results on standard output.
 //!
-//! It contains the tables of a study: means by cell and policy, comparisons with the baseline, quota groups, and sentences about tasks
-//! that never started. Output can be captured for a calling program. Layout and colour are in `screen`.
+//! The module formats the tables of a study (means by cell and policy, comparisons with the baseline, quota groups) and sentences about
+//! tasks that never started. A calling program can capture the output. Layout and colour are in `screen`.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -19,7 +19,7 @@ use crate::record::Stuck;
 use crate::units::Dim;
 
 thread_local! {
-    /// The captured output of this thread, while it is captured.
+    /// The captured output of this thread; `None` while output is not captured.
     static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -30,7 +30,7 @@ pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
     (result, KEPT.replace(outer).unwrap_or_default())
 }
 
-/// Writes to standard output, unless it is captured. Errors: all except a closed pipe, which ends the program quietly.
+/// Writes to standard output, unless output is captured. Errors: a failed write; a closed pipe instead ends the program with code 0.
 pub fn out(text: &str) -> Result<()> {
     let keep = |kept: &mut Option<String>| kept.as_mut().map(|kept| kept.push_str(text)).is_some();
     if KEPT.with_borrow_mut(keep) {
@@ -43,7 +43,7 @@ pub fn out(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a value as JSON to standard output, as [`out`].
+/// Formats a value as JSON and writes it through [`out`].
 pub fn json(value: &serde_json::Value) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::output("standard output", error))?;
     out(&(text + "\n"))
@@ -64,13 +64,13 @@ fn grid<C: Into<GridCell>>(header: &[String], side: impl Fn(usize) -> Alignment,
     Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows)
 }
 
-/// Maximum number of groups per policy.
+/// Maximum number of rows per policy in the table of groups.
 const GROUPS_MOST: usize = 20;
 
-/// Maximum number of columns of groups, unless all are requested.
+/// Maximum number of columns in the table of groups, unless `--wide` is given.
 const GROUP_COLUMNS: usize = 5;
 
-/// Maximum number of rows of a sweep, unless all are requested.
+/// Maximum number of rows in a table of cells and policies, unless `--wide` is given.
 const ROWS_MOST: usize = 60;
 
 /// Describes the machines of a study and the placement of tasks, for the head of the results; also notes that a trace is thinned.
@@ -105,7 +105,7 @@ pub fn setting(study: &Study) -> String {
     };
     let thinned = study.cells.iter().any(|plan| plan.workload.is_thinned());
     let about =
-        "the trace is thinned: intervals are of workloads with less load than the trace, and not of the trace\n";
+        "the trace is thinned: the intervals describe workloads with less load than the trace, not the trace itself\n";
     if thinned { setting + &paragraphs(about) } else { setting }
 }
 
@@ -116,7 +116,7 @@ fn shown_columns(dims: &[Dim]) -> Vec<Headline> {
 
 /// Returns the headings of a table with a row per cell and policy: the axes of a sweep, the policy, and these columns.
 fn headings(study: &Study, columns: &[Headline]) -> Vec<(String, Alignment)> {
-    // A heading of several words may be broken between them.
+    // A heading with spaces can be broken into several lines.
     let axes = study.columns.iter().map(|name| (name.replace('_', " "), Alignment::Left));
     let policy = std::iter::once(("policy".to_owned(), Alignment::Left));
     axes.chain(policy).chain(columns.iter().map(|column| (column.heading.clone(), Alignment::Right))).collect()
@@ -127,7 +127,7 @@ fn place(plan: &Plan, policy: &str) -> Vec<GridCell> {
     plan.axes.iter().map(|(_, value)| shown(value)).chain([policy.to_owned()]).map(GridCell::from).collect()
 }
 
-/// Returns a table with one row per cell and policy, shortened if it is long. If it is too wide, the least important columns are omitted.
+/// Returns a table with one row per cell and policy. A long table is shortened; if it is too wide, the least important columns are omitted.
 fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell>>, rest: &str) -> String {
     let all = rows.len();
     if !is_wide() {
@@ -168,8 +168,8 @@ pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
     by_cell(study, columns, rows, "statistics/estimates.csv")
 }
 
-/// Returns a table of groups with means over seeds; empty without groups. If there are many groups, it has those that were longest below
-/// their minimum.
+/// Returns a table of groups with means over seeds; empty without groups. If there are more than `GROUPS_MOST` groups, the table has the
+/// groups that were below their minimum for the longest time.
 pub fn groups(runs: &[RunSummary]) -> String {
     let mut text = String::new();
     for group in runs.chunk_by(|a, b| a.policy == b.policy) {
@@ -262,7 +262,7 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
     format!("{}{table}{}", paragraphs(&title), paragraphs(&note))
 }
 
-/// Formats a difference. A significant one has a mark and a colour for better or worse.
+/// Formats a difference. A significant difference has a `*` and a colour for better or worse.
 fn differs(found: &Difference, column: &Headline) -> GridCell {
     let significant = is_significant(found.holm.p);
     let difference = found.means.test.difference;
@@ -347,12 +347,12 @@ fn reason(why: Stuck) -> &'static str {
     match why {
         Stuck::TooLarge => "too large for any machine, even an empty one",
         Stuck::Deadlocked => "deadlocked: they wait for a stage that never ends",
-        Stuck::Starved => "starved: they waited in line until nothing was left to happen",
+        Stuck::Starved => "starved: they waited until no event was left",
         Stuck::Cut => "still waiting at the horizon",
     }
 }
 
-/// Maximum number of named runs without any started task.
+/// Maximum number of runs without any started task that a sentence names.
 const IDLE_MOST: usize = 3;
 
 /// Returns a sentence on the runs without any started task, and the reasons; `None` if there are none.

@@ -1,6 +1,6 @@
 //! Reports progress on standard error: bars on a terminal, occasional lines otherwise.
 //!
-//! A caller that reads the progress itself receives it through [`Stop`] instead. The remaining time is estimated from the executed runs.
+//! A calling program can receive the progress through [`Stop`] instead. The remaining time is estimated from the executed runs.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -28,14 +28,14 @@ pub struct Bar {
     bars: MultiProgress,
     runs: ProgressBar,
     current: ProgressBar,
-    /// Whether the notes on the workload have been printed, or are disabled by `--quiet`.
+    /// Whether the note on the imported trace has been printed, or is disabled by `--quiet`.
     told: AtomicBool,
     quiet: bool,
     stop: Stop,
     going: Mutex<ActiveRun>,
 }
 
-/// The active runs: the launched tasks of each, and its number of tasks if known.
+/// The active runs by number, each with its launched tasks, and its number of tasks if known.
 #[derive(Default)]
 struct ActiveRun {
     runs: HashMap<usize, (u64, Option<u64>)>,
@@ -117,7 +117,7 @@ impl Progress for Bar {
         if runs > 0 && !self.bars.is_hidden() {
             [&self.runs, &self.current].iter().for_each(|bar| bar.enable_steady_tick(Duration::from_millis(200)));
         }
-        // The remaining time is estimated from executed runs, not from existing ones.
+        // The remaining time is estimated from executed runs, not from runs that were complete before.
         if self.runs.position() == 0 {
             self.runs.reset_eta();
         }

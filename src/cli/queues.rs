@@ -26,8 +26,8 @@ enum Verb {
 #[derive(clap::Args, Debug)]
 #[command(after_help = format!("Formats (recognised by content if --format is absent):
 {}
-What a configuration says and a file of queues has no key for is warned of, and
-stands in the comment at the beginning of the file.
+Settings without a key in a file of queues are reported as warnings, and in the
+comment at the beginning of the file.
 
 Examples:
   plimsoll queues import cohorts.yaml cluster-queues.yaml -o queues.toml

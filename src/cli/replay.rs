@@ -1,7 +1,7 @@
 //! `plimsoll replay`: replays one trace under some policies, without a plan file.
 //!
 //! The options that decide the results form a canonical table, which determines the digest of the plan and the command that repeats it.
-//! Options for threads and output are not included, so that a replay can be resumed with different ones.
+//! Options for threads and output are not included, so that a replay can be resumed with other values of these options.
 
 use std::path::{Path, PathBuf};
 
@@ -53,8 +53,8 @@ pub struct Args {
     on_blocked: String,
     #[arg(long, default_value = Ties::default().name(), value_name = "RULE", help = ties_help())]
     ties: String,
-    /// How machines slow down when tasks use more memory than they have: points load:slowdown, such as 1:1,1.25:4; with
-    /// " by size" behind them large tasks suffer most
+    /// How machines slow down when their tasks use more memory than the machine has: points load:slowdown, such as 1:1,1.25:4; with
+    /// " by size" after the points, large tasks slow down most
     #[arg(long, value_name = "CURVE")]
     slowdown: Option<String>,
     /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms, such as 1.1,1.3,2
@@ -63,7 +63,7 @@ pub struct Args {
     /// How tasks fail, straggle and are backed up: any of fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3 (docs/cluster.md)
     #[arg(long, value_name = "PARTS")]
     faults: Option<String>,
-    /// A CSV of what happens to machines: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
+    /// A CSV of machine events: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
     #[arg(long, value_name = "FILE")]
     machine_events: Option<PathBuf>,
     /// The tasks on a machine that fails: requeue (they start again) or lose
@@ -75,32 +75,32 @@ pub struct Args {
     /// A resource that consists of identified devices, such as gpu (docs/cluster.md); may be given several times
     #[arg(long, value_name = "RESOURCE")]
     devices: Vec<String>,
-    /// Let gangs hold room that is not enough yet, for so long at most; otherwise they hold nothing until there is enough
+    /// Let a gang reserve room for a part of its tasks, for this span at most; by default it reserves nothing until all fit
     #[arg(long, value_name = "SPAN")]
     hoard: Option<String>,
-    /// Let tasks ask others for their room, and stop these after this span (0s: at once)
+    /// Let waiting tasks preempt running ones, this span after the request (0s: at once)
     #[arg(long, value_name = "SPAN")]
     preempt: Option<String>,
-    /// The tasks that ask: urgent (more urgent ones), share (those of users that are behind by the policy's shares) or order (those
-    /// that come first in the order behind the policy's slash)
+    /// The tasks that may preempt: urgent (tasks of higher priority), share (tasks of users with smaller shares) or order (the first tasks
+    /// by the order after the slash in the policy's name)
     #[arg(long, value_name = "TASKS", requires = "preempt")]
     preempt_for: Option<String>,
-    /// The tasks that may be asked by urgent ones: any, same-user, same-group or above-quota
+    /// The tasks that urgent tasks may preempt: any, same-user, same-group or above-quota
     #[arg(long, value_name = "TASKS", requires = "preempt")]
     preempt_from: Option<String>,
-    /// Stop no task by choice that has run less than this
+    /// Do not preempt a task that has run for less than this span
     #[arg(long, value_name = "SPAN")]
     min_run: Option<String>,
     /// Limit of preemptions within a span, such as 10/60s
     #[arg(long, value_name = "LIMIT")]
     stop_limit: Option<String>,
-    /// Let tasks that were stopped resume from where they were after the last multiple of this span
+    /// Let stopped tasks resume from a checkpoint at the last multiple of this span
     #[arg(long, value_name = "SPAN")]
     checkpoint: Option<String>,
-    /// How long a task that was stopped takes to resume, besides
+    /// Additional time that a stopped task takes to resume
     #[arg(long, value_name = "SPAN")]
     restart_delay: Option<String>,
-    /// A CSV of weights: user,weight or user and a column a resource
+    /// A CSV of weights: user,weight or user and one column per resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
     /// Stop at this time even if work is left (90s, 15m, 2h)
@@ -139,13 +139,13 @@ pub struct Args {
     /// Run everything again, and replace the results that are in the folder, even those of another plan or command
     #[arg(long, requires = "output")]
     restart: bool,
-    /// Threads; policies run side by side
+    /// Threads; policies run in parallel
     #[arg(long, short = 'j', value_name = "N")]
     jobs: Option<usize>,
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Add the books up again after every round
+    /// Verify the accounting after every round
     #[arg(long)]
     audit: bool,
 }
@@ -181,7 +181,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         return Err(Error::plan(
             "--output",
             "nothing",
-            "a folder for the tables that --tasks, --series and --decisions ask for",
+            "a folder for the tables that --tasks, --series and --decisions write",
         ));
     }
     let text = |text: &String| Some(text.clone());
@@ -268,8 +268,8 @@ fn ties_help() -> String {
     format!("The order among users of equal rank: {} (docs/policies.md)", Ties::names())
 }
 
-/// Returns the options that decide the results, each with its values and its default. Switches, and options for execution and output, are
-/// not included.
+/// Returns the options that decide the results, each with its values and its default. The list excludes switches, and options for execution
+/// and output.
 fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
     let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();

@@ -32,8 +32,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// The folder and the file that a report consists of.
 const DRAWN: &[&str] = &[gallery::FOLDER, html::FILE];
 
-/// Draws the figures and writes the report; for a sweep, those of every cell and an overview. Returns the file, and notes on missing
-/// figures.
+/// Draws the figures and writes the report; for a sweep, the figures and the report of every cell, and an overview. Returns the file of
+/// the report or the overview, and notes on missing figures.
 pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
     let whole = Whole::open(folder)?;
     let requests = Requests::beside(&whole)?;

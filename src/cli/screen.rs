@@ -29,7 +29,7 @@ pub fn is_wide() -> bool {
     WIDE.get().copied().unwrap_or(false)
 }
 
-/// Returns the number of characters in a line.
+/// Returns the maximum number of characters in a line.
 fn width() -> usize {
     if is_wide() { usize::MAX } else { asked().unwrap_or(COLUMNS) }
 }
@@ -79,8 +79,8 @@ pub fn eprint_line(line: &str) {
 /// Maximum number of characters of a line of a message.
 const LINE_MOST: usize = 2000;
 
-/// Prepares text for a message, parts of which may come from a file: control characters except line ends are escaped, and very long text is
-/// shortened.
+/// Prepares text for a message. Parts of the text may come from a file, so control characters except line ends are escaped, and very long
+/// text is shortened.
 pub fn escape_control_characters(text: &str) -> String {
     let line = |line: &str| {
         let line = line.split(' ').map(short).collect::<Vec<_>>().join(" ");
@@ -93,8 +93,8 @@ pub fn escape_control_characters(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats a message for standard error after a highlighted word such as `error:`. It is broken into lines only on a terminal, so that a
-/// log has one line per message.
+/// Formats a message for standard error after a highlighted word such as `error:`. The message is broken into lines only on a terminal, so
+/// that a log has one line per message.
 pub fn message(lead: &str, text: &str) -> String {
     let is_terminal = std::io::stderr().is_terminal();
     let text = escape_control_characters(text.trim_end_matches('\n'));
@@ -129,8 +129,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Breaks one line of text into lines of at most `room` characters, or one longer word. All lines except the first are indented like the
-/// first and by `hang` more spaces.
+/// Breaks one line of text into lines of at most `room` characters; a longer word has a line alone. All lines except the first have the
+/// indentation of the first and `hang` more spaces.
 fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
     if text.chars().count() <= room {
         return vec![text.to_owned()];
@@ -159,9 +159,9 @@ fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
 /// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alignment {
-    /// Left, as for text; it may be broken between words.
+    /// Left, for text, which may be broken between words.
     Left,
-    /// Right, as for numbers; they are never broken.
+    /// Right, for numbers, which are never broken.
     Right,
 }
 
@@ -226,7 +226,7 @@ impl Grid {
         parts.iter().map(|part| self.part(part, room, colour)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the natural width of a column, and the least one that breaks no word.
+    /// Returns the natural width of a column, and the smallest width that breaks no word.
     fn widths(&self, at: usize) -> (usize, usize) {
         let (heading, side) = &self.columns[at];
         let length = |text: &str| text.chars().count();
@@ -248,7 +248,7 @@ impl Grid {
         self.parts(width()).len() == 1
     }
 
-    /// Returns the columns of each printed part: all, or as many as fit beside the key columns, in parts of about equal size.
+    /// Returns the columns of each printed part. If the columns do not fit into one part, the parts are of about equal size.
     fn parts(&self, room: usize) -> Vec<Vec<usize>> {
         let others = self.columns.len() - self.keys.min(self.columns.len());
         let filled = self.filled(room, others.max(1));
@@ -256,7 +256,7 @@ impl Grid {
         if even.len() == filled.len() { even } else { filled }
     }
 
-    /// Returns the columns of each part: as many as fit, and at most `most` beside the key columns.
+    /// Fills parts with the columns that fit into `room`. Each part has the key columns and at most `most` others.
     fn filled(&self, room: usize, most: usize) -> Vec<Vec<usize>> {
         let least: Vec<usize> = (0..self.columns.len()).map(|at| self.widths(at).1 + GAP).collect();
         let keys: Vec<usize> = (0..self.keys.min(self.columns.len())).collect();

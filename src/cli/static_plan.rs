@@ -1,7 +1,7 @@
 //! The common part of plans without runs, with a table `[check]`, `[solve]` or `[failover]`.
 //!
-//! It reads the common keys, locks the results folder, records the provenance and the manifest, and writes figures and the report. The
-//! caller interprets the table and computes the results.
+//! The module reads the common keys, locks the results folder, records the provenance and the manifest, and writes figures and the report.
+//! The caller interprets the table and computes the results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,22 +28,22 @@ use crate::output::provenance::Provenance;
 use crate::output::sealed;
 use crate::output::shell::quoted;
 
-/// The description of such a plan.
+/// The description of a plan without runs.
 #[derive(Clone, Debug)]
 pub struct StaticPlan {
     /// The experiment's name: the folder under `results/`.
     pub name: String,
-    /// The question it answers.
+    /// The question that the plan answers.
     pub question: Option<String>,
     /// The plan as text.
     pub text: String,
-    /// The paper that figures are drawn on.
+    /// The size of the figures.
     pub paper: Paper,
     /// The plan's file.
     pub file: PathBuf,
-    /// The changes that were applied to it.
+    /// The changes that were applied to the plan (`--set`).
     pub set: Vec<String>,
-    /// The files that it reads, by the names in the plan, with their digests.
+    /// The files that the plan reads, by their names in the plan, with their digests.
     pub inputs: BTreeMap<String, String>,
     /// The seeds of its random parts.
     pub seeds: Vec<u64>,
@@ -56,8 +56,8 @@ pub struct FolderClaim {
     replaces: bool,
 }
 
-/// Reads a plan with the keys `name`, `question` and one table. `set` are `key=value` changes that are applied first; messages show
-/// `example` as one. `check` checks the table.
+/// Reads a plan with the keys `name`, `question` and one table. The changes `set` (`key=value`) are applied first; messages show `example`
+/// as an example of a change. `check` checks the table.
 ///
 /// Errors: [`Error::Placed`] with line and column.
 pub fn read<T: DeserializeOwned, C>(
@@ -129,7 +129,7 @@ impl StaticPlan {
         Ok(())
     }
 
-    /// Records how the files are generated, before the first one is renamed to its final name, so that the folder is recognised as results.
+    /// Records how the files are generated, before the first file gets its final name, so that the folder is recognised as results.
     pub fn begin(
         &self,
         (folder, claim): (&Path, &FolderClaim),

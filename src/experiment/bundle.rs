@@ -160,9 +160,9 @@ fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
             let entry = entry.map_err(fail)?;
             let (path, kind) = (entry.path(), entry.file_type().map_err(fail)?);
             let refused = |problem: &str| Err(Error::trace(&path, 0, "", format!("it cannot be packed: {problem}")));
-            let Ok(name) = entry.file_name().into_string() else { return refused("its name is no text") };
+            let Ok(name) = entry.file_name().into_string() else { return refused("its name is not valid UTF-8") };
             if !kind.is_file() && !kind.is_dir() {
-                return refused("it is a link or a device, and no file of the results folder");
+                return refused("it is a link or a device, not a regular file");
             }
             if name.starts_with('.') || is_temporary(&name) || (name == "slurm" && below.is_empty()) {
                 continue;

@@ -295,7 +295,7 @@ impl<'a> Runner<'a> {
         let shown: Vec<String> = open.iter().take(5).map(name).collect();
         let more = if open.len() > shown.len() { ", .." } else { "" };
         let problem = format!(
-            "{} missing or broken ({}{more}); run the plan again to make them",
+            "{} missing or broken ({}{more}); run the plan again to complete them",
             are(open.len() as u64, "run"),
             shown.join("; ")
         );
@@ -319,7 +319,7 @@ impl<'a> Runner<'a> {
             ReceiptState::Whole(receipt) if receipt.is_of(name, seed as u64) => {
                 return Some(Ended::from_receipt(&folder, *receipt));
             }
-            ReceiptState::Whole(_) => "its receipt is of another run".to_owned(),
+            ReceiptState::Whole(_) => "its receipt belongs to another run".to_owned(),
             ReceiptState::Missing => return None,
             ReceiptState::Broken(why) => why,
         };

@@ -140,7 +140,7 @@ fn beat(key: &str, text: &str) -> Result<Span> {
     let span = positive_span(key, text)?;
     match span <= Span::from_secs(8) {
         true => Ok(span),
-        false => Err(Error::plan(key, format!("'{text}'"), "at most 8s: the first fault strikes after 30 s")),
+        false => Err(Error::plan(key, format!("'{text}'"), "at most 8s: the first fault is injected after 30 s")),
     }
 }
 

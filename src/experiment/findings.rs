@@ -146,7 +146,7 @@ impl TableRow for Difference {
             C::text("policy", "the policy", |one| Some(&one.policy)),
             C::text("baseline", "the policy that it is compared with", |one| Some(&one.baseline)),
             C::text("metric", "the column of the runs table", |one| Some(&one.metric)),
-            C::text("design", "how runs belong together: paired or unpaired", |one| Some(one.means.design.name())),
+            C::text("design", "how the runs are compared: paired or unpaired", |one| Some(one.means.design.name())),
             C::int("seeds", "seeds that are compared", |one| Some(one.means.test.difference.n as u64)),
             C::float("baseline_mean", "the mean under the baseline", |one| Some(one.means.base)),
             C::float("mean", "the mean under the policy", |one| Some(one.means.new)),

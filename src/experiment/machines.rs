@@ -207,11 +207,11 @@ fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, clust
     let wrong = |with: &str, expected: &str| Err(Error::plan(key, format!("'{}' with {with}", rule.name()), expected));
     match (placement, &cluster.faults, &cluster.preempt) {
         (Placement::Pooled, None, None) => Ok(()),
-        (Placement::Pooled, Some(_), _) => wrong("faults", "skip or stop where tasks fail of themselves"),
-        (Placement::Pooled, None, Some(_)) => wrong("preempt", "skip or stop where tasks are stopped"),
+        (Placement::Pooled, Some(_), _) => wrong("faults", "skip or stop with failures of tasks"),
+        (Placement::Pooled, None, Some(_)) => wrong("preempt", "skip or stop with preemption"),
         _ => wrong(
             &format!("placement '{}'", placement.name()),
-            "placement pooled: reservations are of one pool; or skip or stop",
+            "placement pooled, since reservations apply to one pool; or skip or stop",
         ),
     }
 }

@@ -37,7 +37,7 @@ impl MemoryGuard {
             Some(free) if free < needed => {
                 let problem = format!(
                     "the workload has {users} users so far; as many again need about {:.1} GiB more, and {:.1} GiB are free: \
-                     make fewer runs at once (-j 1), or name users by what has to be told apart (trace import --tenants)",
+                     make fewer runs at once (-j 1), or distinguish fewer users (trace import --tenants)",
                     gibibytes(needed),
                     gibibytes(free)
                 );

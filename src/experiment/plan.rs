@@ -157,7 +157,7 @@ impl WorkloadFile {
             Some(Some(name)) => Err(Error::plan("workload.generator", format!("'{name}'"), format!("one of {names}"))),
             given => {
                 let (key, given) = match given {
-                    Some(_) => ("workload.generator", "what is no name"),
+                    Some(_) => ("workload.generator", "a value that is not a name"),
                     None => ("workload", "a table without 'generator' or 'trace'"),
                 };
                 Err(Error::plan(key, given, format!("generator = one of {names}; or trace = \"file\"")))

@@ -125,7 +125,7 @@ fn asked(outline: &Workload, cluster: &Cluster, placement: Placement) -> Result<
     let dims = outline.dims.iter().zip(cluster.total().0).enumerate();
     if let Some((_, (dim, _))) = dims.into_iter().find(|&(at, (_, amount))| amount == 0 && is_asked(at)) {
         let problem =
-            format!("the workload asks for {0}, and the cluster has no {0}; add it to the machines", dim.name);
+            format!("the workload requests {0}, and the cluster has no {0}; add it to the machines", dim.name);
         return Err(Error::Mismatch { problem });
     }
     if placement != Placement::Pooled {

@@ -50,7 +50,7 @@ pub const METRIC: &str = "completion_mean_s";
 /// The default number of seeds before the first check.
 const LEAST: u64 = 10;
 
-const EXPECTED: &str = "a number, or such as \"until 2 % half-width, at most 200\" or \"until 5 % half-width of \
+const EXPECTED: &str = "a number, or text such as \"until 2 % half-width, at most 200\" or \"until 5 % half-width of \
                         wait_mean_s, at least 5, at most 100\"";
 
 impl Precision {
@@ -80,7 +80,7 @@ impl Precision {
         let most = most.ok_or_else(|| wrong("a bound as well, such as \", at most 200\""))?;
         let least = least.unwrap_or(LEAST.min(most));
         if least > most || most > 100_000 {
-            return Err(wrong("no more seeds at least than at most, and at most 100000"));
+            return Err(wrong("a lower bound that is not above the upper bound, and at most 100000 seeds"));
         }
         Ok(Precision { half_width, metric: metric.to_owned(), least, most })
     }
@@ -149,7 +149,7 @@ mod tests {
             ("until 0 % half-width, at most 9", "above 0 %"),
             ("until 2 % half-width", "at most 200"),
             ("until 2 % half-width, at most many", "from 2"),
-            ("until 2 % half-width, at least 9, at most 3", "no more seeds"),
+            ("until 2 % half-width, at least 9, at most 3", "a lower bound that is not above the upper bound"),
             ("twenty", "a number"),
         ];
         for (text, says) in wrong {

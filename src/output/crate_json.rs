@@ -29,7 +29,7 @@ pub struct Author {
 pub struct Publication {
     /// The experiment's name.
     pub name: String,
-    /// The question it answers.
+    /// The question that the experiment answers.
     pub question: String,
     /// The date of the results, as YYYY-MM-DD.
     pub date: String,
@@ -172,12 +172,12 @@ fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// Returns the explanation of a central file.
+/// Returns the explanation of an important file.
 fn explained(name: &str) -> Option<&'static str> {
     match name.rsplit('/').next()? {
         "README.md" => Some("the content, and how to reproduce it"),
         "report.html" => Some("tables with intervals, figures, plan and provenance on one page"),
-        "run.json" => Some("what differs between two ways to run the plan: machine, threads, clock"),
+        "run.json" => Some("the facts that differ between two executions of the plan: machine, threads, clock"),
         "estimates.csv" => Some("means with 95 % confidence intervals over seeds"),
         "differences.csv" => Some("differences from the baseline, paired by seed, with intervals and p-values"),
         "CITATION.cff" => Some("how to cite the program"),

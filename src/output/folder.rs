@@ -1,7 +1,7 @@
 //! The description of a results folder: `experiment.json`, written before the first run and the same for every execution of a plan.
 //!
-//! It names the policies in the order of the plan and the seeds of the runs. Therefore readers need not list folders, and tables of an
-//! earlier plan in the same folder are recognised.
+//! The description names the policies in the order of the plan and the seeds of the runs. Therefore readers need not list folders, and can
+//! recognise tables of an earlier plan in the same folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::column::TableRow;
 use crate::error::{Error, Result};
 use crate::metrics::Design;
 
-/// The file's name.
+/// The name of the description's file.
 pub const FILE: &str = "experiment.json";
 
 /// The name of the description of a sweep's results, which is beside the folders of its cells.
@@ -52,7 +52,7 @@ pub struct Contents {
     pub question: Option<String>,
     /// The policies, in order.
     pub policies: Vec<String>,
-    /// The policy that others are compared with.
+    /// The reference policy of comparisons.
     pub baseline: String,
     /// The seed of each run of a policy; null for a trace.
     pub seeds: Vec<Option<u64>>,
@@ -104,8 +104,8 @@ impl Contents {
 /// The tables that the receipts of a folder list, as paths below it, each with its possible digests.
 pub type ListedTables = BTreeMap<String, Vec<String>>;
 
-/// Reads the tables of complete runs from the receipts; returns them, and the names of damaged receipts. Errors: the folder of receipts,
-/// or one of them, cannot be read.
+/// Reads the receipts of a folder. Returns the tables of complete runs, and the names of damaged receipts. Errors: the folder of receipts,
+/// or a receipt, cannot be read.
 pub fn listed(folder: &Path) -> Result<(ListedTables, Vec<String>)> {
     #[derive(Deserialize)]
     struct Receipt {
@@ -218,13 +218,13 @@ pub fn receipts(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the first symbolic link on the way from a folder to a path below it, which may itself be the link. The target is not examined.
+/// Returns the first symbolic link on the way from a folder to a path below it. The path itself may be the link. Targets are not examined.
 pub fn link_below<'a>(folder: &Path, path: &'a Path) -> Option<&'a Path> {
     let below = path.ancestors().take_while(|above| *above != folder);
     below.filter(|above| above.symlink_metadata().is_ok_and(|there| there.is_symlink())).last()
 }
 
-/// Checks that a file of results is inside of their folder. Errors: [`Error::Output`] with the symbolic link, if there is one on the path.
+/// Checks that no symbolic link is on the way from a results folder to a path below it. Errors: [`Error::Output`] with the link.
 pub fn check_links(folder: &Path, path: &Path) -> Result<()> {
     match link_below(folder, path) {
         None => Ok(()),
@@ -246,7 +246,7 @@ pub fn check_output(key: &str, folder: &Path) -> Result<()> {
     match folder.ancestors().find(|path| path.exists()) {
         Some(there) if !there.is_dir() => {
             let is = if there == folder { "this is".to_owned() } else { format!("'{}' is", there.display()) };
-            let expected = format!("a folder for the results, which is made if it is not there; {is} a file");
+            let expected = format!("a folder for the results, which is created if it does not exist; {is} a file");
             Err(Error::plan(key, format!("'{}'", folder.display()), expected))
         }
         _ => Ok(()),
@@ -277,8 +277,8 @@ pub struct StudyRecord {
 }
 
 impl StudyRecord {
-    /// Reads the record; `None` if there is none, as in the folder of a plan without a sweep. Errors: it cannot be read, is damaged, or
-    /// has a cell with more or fewer values than axes.
+    /// Reads the record; `None` if the folder has no record, like the folder of a plan without a sweep. Errors: the record cannot be read,
+    /// is damaged, or has a cell with more or fewer values than axes.
     pub fn read(folder: &Path) -> Result<Option<StudyRecord>> {
         match StudyRecord::find(folder)? {
             // The folder has results without a sweep, so a user created this file.
@@ -310,7 +310,7 @@ impl StudyRecord {
     }
 }
 
-/// Returns the folder of a cell's results: the study's own without a sweep.
+/// Returns the folder of a cell's results; without a sweep, the folder of the study.
 pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
     if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
 }

@@ -23,11 +23,11 @@ struct SheetRow {
 const TIMES: [(&str, &str, &str); 4] = [
     ("below min s", "below_min_any_s", "time with an allocation below the requested part of its minimum"),
     ("returns", "returns", "number of returns of lent amounts"),
-    ("mean s", "return_mean_s", "how long that took in the mean"),
-    ("longest s", "return_max_s", "how long that took at most"),
+    ("mean s", "return_mean_s", "mean duration of these returns"),
+    ("longest s", "return_max_s", "longest of these returns"),
 ];
 
-/// Returns one row per policy and group; of many groups those that were longest below their minimum. `None` without groups.
+/// Returns one row per policy and group; with many groups, only the groups that were longest below their minimum. `None` without groups.
 pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let names: Vec<&str> = ["group", "label", "resource", "borrowed_s", "unreturned_s"]
         .into_iter()
@@ -60,7 +60,7 @@ pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
     columns.extend(results.dims.iter().filter(|_| kept).map(|dim| unreturned(&dim.name)));
     let left_out = match rows.len() - shown.len() {
         0 => String::new(),
-        n => format!("; without {n} that were below their min for less time"),
+        n => format!("; {n} groups that were below their min for less time are omitted"),
     };
     let caption = format!("Quota groups{}{left_out}", over_seeds(results));
     let cells = |row: &&SheetRow| -> Vec<String> {

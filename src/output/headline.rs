@@ -18,8 +18,8 @@ pub struct Headline {
     pub better: Better,
     /// The column's meaning, from the schema.
     pub about: String,
-    /// Its priority among the key columns, which are shown if there is little room; the most important one is first. `None` for other
-    /// columns.
+    /// The priority among the key columns, which are shown even if there is little room; the most important column is first. `None` for
+    /// other columns.
     pub key: Option<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! The report page: one HTML file that opens offline, with its figures inside.
 //!
-//! It loads no other file and is complete without its script, which only sorts tables, hides rows of long tables and copies commands.
-//! Colours follow the reader's light or dark setting, figures included; it prints in black on white.
+//! The page loads no other file and is complete without its script, which only sorts tables, hides rows of long tables and copies commands.
+//! The colours of text and figures follow the reader's light or dark setting; a printed page is black on white.
 
 use std::fmt::Write;
 
@@ -63,7 +63,7 @@ impl HtmlTable {
 pub enum Mark {
     /// The best of its kind.
     Best,
-    /// As good as the best.
+    /// Equivalent to the best, by a test.
     Equivalent,
     /// Statistically significant.
     Significant,
@@ -86,7 +86,7 @@ pub struct Figure {
     pub caption: String,
     /// An SVG document.
     pub svg: String,
-    /// The same figure for narrow screens; empty if the first one fits them.
+    /// The same figure for narrow screens; empty if `svg` fits narrow screens.
     pub narrow: String,
     /// The names of the files of the figure, beside the report.
     pub files: Vec<String>,
@@ -177,7 +177,7 @@ fn answer(page: &mut String, report: &Report) {
     *page += "<section id=\"answer\">\n<h2>Answer</h2>\n";
     let many = report.answer.len() > MANY;
     if many {
-        // The table contains the sentences in less space.
+        // The tables state the content of the sentences in less space.
         report.lead.iter().for_each(|one| table(page, one));
         add(page, format_args!("<details>\n<summary>In {} sentences</summary>\n", report.answer.len()));
     }
@@ -313,7 +313,7 @@ pub(super) fn width(svg: &str) -> f64 {
     value.and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
-/// Formats a relative link to a file: all characters except plain ones are percent-encoded, so that no name becomes a scheme.
+/// Formats a relative link to a file. All characters except plain ones are percent-encoded, so that no part of a name is a URL scheme.
 fn link(file: &str) -> String {
     let mut text = String::from("./");
     for byte in file.bytes() {

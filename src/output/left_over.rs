@@ -31,8 +31,8 @@ pub fn notes(results: &Results) -> Result<Vec<String>> {
         if most > UNSERVED_MOST {
             let up_to = if group.len() > 1 { "up to " } else { "" };
             notes.push(format!(
-                "Under {policy}, {up_to}{:.0} % of the submitted work is not served at the horizon. Speeds and their Jain index are \
-                 of the work that ideal fair sharing serves by then.",
+                "Under {policy}, {up_to}{:.0} % of the submitted work is not served at the horizon. Speeds and their Jain index \
+                 cover the work that ideal fair sharing serves by then.",
                 100.0 * most
             ));
         }

@@ -1,7 +1,7 @@
 //! The manifest `made.json` of the files that Plimsoll has generated in a folder, with their digests; tables of runs are not included.
 //!
-//! It identifies files that are no longer generated. They are removed only if they are unchanged; files that a user has changed or added
-//! remain. For results without runs it also identifies the experiment.
+//! The manifest identifies files that are no longer generated. Such files are removed only if they are unchanged; files that a user has
+//! changed or added remain. For results without runs the manifest also identifies the experiment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::sealed::{self, Found};
 use crate::error::{Error, Result};
 use crate::rows;
 
-/// The file's name.
+/// The name of the manifest's file.
 pub const FILE: &str = "made.json";
 
 /// The experiment that results without runs belong to.
@@ -26,11 +26,11 @@ pub const FILE: &str = "made.json";
 pub struct Experiment {
     /// The experiment's name.
     pub name: String,
-    /// The question it answers.
+    /// The question that the experiment answers.
     pub question: Option<String>,
     /// The plan.
     pub plan: String,
-    /// The files that it reads, by the names in the plan, with their digests.
+    /// The files that the plan reads, by their names in the plan, with their digests.
     pub inputs: BTreeMap<String, String>,
 }
 
@@ -65,12 +65,12 @@ pub enum FileState {
 }
 
 impl Manifest {
-    /// Reads the manifest; `None` if there is none. Errors: it is damaged, or of a version that this program cannot read.
+    /// Reads the manifest; `None` if there is none. Errors: the manifest is damaged, or of a version that this program cannot read.
     pub fn read(folder: &Path) -> Result<Option<Manifest>> {
         sealed::find(&folder.join(FILE))?.intact()
     }
 
-    /// Reads the manifest; an empty one if it is missing or damaged, since the entries of a damaged one are not reliable. Errors:
+    /// Reads the manifest. Returns an empty manifest if the file is missing, or damaged, since damaged entries are not reliable. Errors:
     /// [`Error::Io`].
     pub fn known(folder: &Path) -> Result<Manifest> {
         match sealed::find(&folder.join(FILE)) {
@@ -134,7 +134,7 @@ impl Manifest {
         std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
     }
 
-    /// Checks a file that is listed; other files pass. Errors: [`Error::Trace`] if it is damaged.
+    /// Checks a file if the manifest lists it; other files pass. Errors: [`Error::Trace`] if the file is changed or missing.
     pub fn check(&self, folder: &Path, name: &str) -> Result<()> {
         match self.files.get(name).map(|made| state(folder, name, made)) {
             None | Some(FileState::AsMade) => Ok(()),

@@ -10,8 +10,8 @@ pub(super) struct Shown {
     pub cells: Vec<(usize, usize)>,
 }
 
-/// Marks the best values and those equivalent to them, and describes the tests below the sheet. With fewer than two seeds there are no
-/// marks.
+/// Marks the best values and the values equivalent to the best, and describes the tests below the sheet. With fewer than two seeds there
+/// are no marks.
 pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();
@@ -27,8 +27,8 @@ pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     sheet.note = match found.family {
         0 => String::new(),
         family => format!(
-            "Green: significantly better than all others. “=”: the best mean and those shown to be equivalent to it, within \
-             {:.0} %. No mark: worse, or neither is shown. p < {ALPHA} in {}, corrected by Holm's method for all {family} pairs of \
+            "Green: significantly better than all others. “=”: the best mean and the means shown to be equivalent to it, within \
+             {:.0} %. No mark: neither of these is shown. p < {ALPHA} in {}, corrected by Holm's method for all {family} pairs of \
              policies in this table.",
             100.0 * MARGIN,
             design.test()

@@ -26,9 +26,9 @@ use crate::metrics::{Design, MeanDifference, TestVerdict, Tested, corrected, dif
 
 /// The sweep of the page.
 pub struct Sweep<'a> {
-    /// Its title.
+    /// The title of the page.
     pub name: &'a str,
-    /// The question it answers.
+    /// The question that the sweep answers.
     pub question: Option<&'a str>,
     /// The plan.
     pub plan: &'a str,
@@ -36,7 +36,7 @@ pub struct Sweep<'a> {
     pub whole: &'a Whole,
     /// The folders of the cells' results, below the sweep's folder.
     pub folders: &'a [String],
-    /// The columns of the `runs` table that its figures show; the page answers the question for them in words.
+    /// The columns of the `runs` table that the figures show; the page describes their differences in words.
     pub metrics: &'a [String],
     /// The provenance of all results.
     pub provenance: &'a Provenance,
@@ -57,8 +57,8 @@ struct ComparisonLine {
     policy: String,
     /// The baseline, or the first cell.
     base: String,
-    /// Lines whose p-values are corrected together: those of a cell, so that its verdicts equal those of a plan with this cell only; if
-    /// cells are compared, all lines.
+    /// The family of the line: the p-values of a family are corrected together. With several policies, the lines of a cell are a family, so
+    /// that the verdicts equal those of a plan with this cell alone; if cells are compared, all lines are one family.
     family: usize,
     tested: Tested,
 }
@@ -183,7 +183,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec
     lines
 }
 
-/// Returns a sentence per policy: the cells with a difference of its metric, and the difference.
+/// Returns a sentence per policy: the cells where the metric differs from its base, and the differences.
 fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<String> {
     let mut policies: Vec<&str> = Vec::new();
     for line in lines {
@@ -210,7 +210,7 @@ fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<Strin
             significant("lower", TestVerdict::Lower),
             quiet(&equivalent_words(), TestVerdict::Equivalent),
             quiet(OPEN, TestVerdict::Open),
-            quiet("not tested, for want of seeds,", TestVerdict::Untested),
+            quiet("not tested, for lack of seeds,", TestVerdict::Untested),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         format!("{title} under {policy}, against {}: {}.", own[0].base, parts.join("; "))
@@ -254,7 +254,11 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<
             format!(", corrected by Holm's method for the {family} comparisons of a cell, as in its own report")
         }
     };
-    let by_chance = if cells > 1 { " Of cells without any difference one in twenty shows one by chance." } else { "" };
+    let by_chance = if cells > 1 {
+        " Of cells without any true difference, about one in twenty shows a significant one by chance."
+    } else {
+        ""
+    };
     let row = |line: &ComparisonLine| {
         let tested = &line.tested;
         let verdict = match tested.verdict() {
@@ -289,13 +293,16 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<
             text_column("policy"),
             number_column(
                 "change",
-                "the mean difference in percent of the mean that it is compared with, and the half-width of its 95 % interval",
+                "the mean difference in percent of the mean of the base, and the half-width of its 95 % interval",
             ),
             text_column("verdict"),
-            number_column("p", "of no difference, of this comparison alone"),
-            number_column("p (Holm)", "of no difference, corrected"),
-            number_column("p (TOST)", "of a difference of the margin or more, corrected: small means equivalent"),
-            number_column(base, "the mean that is compared with"),
+            number_column("p", "p-value of no difference, for this comparison alone"),
+            number_column("p (Holm)", "p-value of no difference, corrected"),
+            number_column(
+                "p (TOST)",
+                "p-value of a difference of the margin or more, corrected: small means equivalent",
+            ),
+            number_column(base, "the mean of the base"),
             number_column("mean", "the mean of this row"),
         ],
         rows: lines.iter().map(row).collect(),
@@ -304,7 +311,8 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<
             0 => "One run per cell: there is no test. Each cell links to its own report.".to_owned(),
             _ => format!(
                 "Bold: statistically significant, p < {ALPHA} in {}{correction}.{by_chance} “{}” is shown by two one-sided tests, \
-                 corrected likewise. “{OPEN}” means that neither is shown; more seeds may. Each cell links to a report of its own.",
+                 corrected likewise. “{OPEN}” means that the tests show neither; more seeds may decide. Each cell links \
+                 to a report of its own.",
                 any.tested.means.design.test(),
                 equivalent_words(),
             ),
@@ -313,7 +321,7 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<
     })
 }
 
-/// Returns the tables of means. A metric without values is omitted, and one with the same value in every run is stated below the last
+/// Returns the tables of means. A metric without values is omitted. A metric with the same value in every run is stated below the last
 /// table.
 fn summary(sweep: &Sweep, headlines: &[Headline], values: &[HashMap<String, Values>]) -> Vec<Sheet> {
     let (mut sheets, mut same) = (Vec::new(), Vec::new());

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
 use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
 
-/// Maximum number of users with a table of their own.
+/// Maximum number of users; with more users the report has no table of users.
 const USERS_MOST: usize = 20;
 
 /// Writes `report.html` with these figures and this plan to the results folder; returns the file.
@@ -208,7 +208,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
     Ok(sheet)
 }
 
-/// Returns the reductions behind the figure: one row per policy, one column per bin.
+/// Returns the reductions that the figure `reduction` shows: one row per policy, one column per bin.
 fn reductions(comparison: &Comparison) -> Sheet {
     let jobs = |label: &str, jobs: u64| number_column(label, &count(jobs, "job"));
     let bins = comparison.bins.iter().map(|(label, in_bin)| jobs(label, *in_bin));

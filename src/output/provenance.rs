@@ -42,7 +42,7 @@ impl Provenance {
     }
 
     /// Returns the provenance of figures from tables: the metadata of the tables, each value once, and the drawing program if it differs
-    /// from the one that wrote the tables. `contents` are those of the cells.
+    /// from the program that wrote the tables. `contents` are the descriptions of the cells.
     pub fn of_tables<'a>(
         plan: &str,
         contents: impl IntoIterator<Item = &'a Contents>,

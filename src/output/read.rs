@@ -1,6 +1,6 @@
 //! Reads the tables of a results folder: some columns of one table, run by run in the order of the plan.
 //!
-//! A table exists if the receipt of a run lists it. It is read only if its digest is that of the receipt.
+//! A table exists if the receipt of a run lists it. It is read only if its digest equals the digest in the receipt.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use super::schema::Table;
 use crate::error::{Error, Result};
 use crate::units::Dim;
 
-/// Maximum number of runs per policy, counted up to the last existing one. It is limited because reports have tables over all of them.
+/// Maximum number of runs of all policies together, counted up to the last existing run. Reports have tables over all these runs.
 const RUNS_MOST: usize = 1_000_000;
 
 /// An open results folder.
 pub struct Results {
     /// The path of the folder.
     pub folder: PathBuf,
-    /// Its description.
+    /// The description of the results.
     pub contents: Contents,
     /// The resource dimensions.
     pub dims: Vec<Dim>,
@@ -77,7 +77,7 @@ impl Results {
         let runs = results.width().saturating_mul(results.contents.policies.len());
         if runs > RUNS_MOST {
             let problem =
-                format!("it asks for {runs} runs up to the last that is here; at most {RUNS_MOST} can be read");
+                format!("it requests {runs} runs up to the last existing one; at most {RUNS_MOST} can be read");
             return Err(Error::trace(folder.join(FILE), 0, "", problem));
         }
         let resources = results.about("plimsoll.resources").unwrap_or("[]");
@@ -104,7 +104,7 @@ impl Results {
         runs.filter(|(_, run)| *run < self.contents.seeds.len()).collect()
     }
 
-    /// Returns the number of runs per policy up to the last existing one; the plan may request any number.
+    /// Returns the number of runs per policy up to the last existing run. The plan may request more runs.
     pub fn width(&self) -> usize {
         self.runs.iter().map(|(_, run)| run + 1).max().unwrap_or(0)
     }
@@ -124,7 +124,7 @@ impl Results {
         let planned = self.contents.policies.len().saturating_mul(self.contents.seeds.len());
         let there = self.runs.len();
         let why = if self.broken.is_empty() { "the others have not ended".to_owned() } else { self.damage() };
-        (there < planned).then(|| format!("{there} of {planned} runs are here; {why}."))
+        (there < planned).then(|| format!("{there} of {planned} runs are complete; {why}."))
     }
 
     fn damage(&self) -> String {

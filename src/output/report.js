@@ -1,13 +1,13 @@
 "use strict";
-// The page is whole without this: it sorts a table by the heading that is pressed, shows the rows of a long one that the
-// reader asks for, and copies commands.
+// The page is complete without this script. The script sorts a table when a heading is pressed, filters the rows of a long
+// table by the words in its search field, and copies commands.
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
   if (body.rows.length < 2) continue;
   table.classList.add("sortable");
   const heads = [...table.tHead.rows[0].cells];
   const key = (row, at) => (row.cells[at] ? row.cells[at].textContent.trim() : "");
-  // The number a cell starts with: "1.5 ± 0.2 %" sorts by 1.5.
+  // The number at the beginning of a cell: "1.5 ± 0.2 %" sorts by 1.5.
   const number = (text) => parseFloat(text.replace(/\u2212/g, "-").replace(/[, \u202f]/g, ""));
   heads.forEach((head, at) => {
     head.tabIndex = 0;
@@ -20,7 +20,7 @@ for (const table of document.querySelectorAll("table")) {
         const [x, y] = [key(a, at), key(b, at)];
         if (!numeric) return (down ? -1 : 1) * x.localeCompare(y, "en", { numeric: true });
         const [p, q] = [number(x), number(y)];
-        // What is absent stays at the end.
+        // Absent values stay at the end.
         if (isNaN(p) || isNaN(q)) return isNaN(p) - isNaN(q);
         return down ? q - p : p - q;
       });

@@ -24,11 +24,11 @@ pub struct Stack<'a> {
     pub shares: Vec<Vec<Option<f64>>>,
 }
 
-/// Maximum number of users with a colour each; of more users, the last ones are drawn as one.
+/// Maximum number of users with a colour each; if there are more, the last users are drawn as one.
 const USERS: usize = 24;
 
-/// Draws the comparison as an SVG, at the given or the necessary width; returns it with its data. With more than 24 users, those after the
-/// 23rd are drawn as one.
+/// Draws the comparison as an SVG, at the given or the necessary width; returns it with its data. With more than 24 users, the users after
+/// the 23rd are drawn as one.
 pub fn draw(comparison: &Comparison, width: Option<f64>) -> (String, Data) {
     let shown = if comparison.users.len() > USERS { USERS - 1 } else { comparison.users.len() };
     let mut users: Vec<String> = comparison.users.iter().take(shown).map(|&name| name.to_owned()).collect();

@@ -38,7 +38,7 @@ struct Entity {
 }
 
 impl Entity {
-    /// Returns whether the entity is of a kind, possibly among others.
+    /// Returns whether the entity has this kind; an entity may have several kinds.
     fn is(&self, kind: &str) -> bool {
         self.kind == kind || self.kind.as_array().is_some_and(|kinds| kinds.iter().any(|one| one == kind))
     }
@@ -78,7 +78,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
         }
     }
     let descriptor = entities.get(FILE).filter(|entity| entity.about.as_ref().is_some_and(|about| about.id == "./"));
-    descriptor.ok_or_else(|| wrong(&file, "it does not say that it describes this bundle"))?;
+    descriptor.ok_or_else(|| wrong(&file, "it does not state that it describes this bundle"))?;
     let root = entities.get("./").ok_or_else(|| wrong(&file, "the bundle itself is not described"))?;
     let listed: BTreeSet<&str> = root.parts.iter().map(|part| part.id.as_str()).collect();
     let below = names.iter().filter_map(|name| Some((encoded(name.strip_prefix(&top)?), name)));
@@ -87,7 +87,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
     let mut found = Verified { files: 0, size: 0 };
     for entity in json.graph.iter().filter(|entity| entity.is("File")) {
         let id = entity.id.as_str();
-        let name = left.remove(id).ok_or_else(|| wrong(id, "it is listed and not there"))?;
+        let name = left.remove(id).ok_or_else(|| wrong(id, "it is listed but missing"))?;
         let size: Option<u64> = entity.size.as_ref().and_then(|size| size.parse().ok());
         let Some((size, sha256)) = size.zip(entity.sha256.as_ref()) else {
             return Err(wrong(name, "the description has no size or no digest of it"));
@@ -97,12 +97,12 @@ pub fn verify(path: &Path) -> Result<Verified> {
             return Err(wrong(name, "it is not as it was packed: size or digest differ"));
         }
         if !listed.contains(id) {
-            return Err(wrong(name, "it is no part of the bundle (hasPart)"));
+            return Err(wrong(name, "it is not a part of the bundle (hasPart)"));
         }
         found = Verified { files: found.files + 1, size: found.size.saturating_add(size) };
     }
     if let Some(name) = left.values().next() {
-        return Err(wrong(name, "it is there and not listed"));
+        return Err(wrong(name, "it is present but not listed"));
     }
     let is_there = |id: &str| match entities.get(id) {
         Some(part) if part.is("Dataset") => {
@@ -112,7 +112,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
     };
     let parts = || json.graph.iter().flat_map(|entity| &entity.parts);
     if let Some(part) = parts().find(|part| !is_there(&part.id)) {
-        return Err(wrong(&part.id, "it is listed as a part (hasPart) and not there"));
+        return Err(wrong(&part.id, "it is listed as a part (hasPart) but missing"));
     }
     check_sources(path, &mut archive, &names)?;
     match found.files {
@@ -126,7 +126,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
 fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result<()> {
     for list in names.iter().filter(|name| name.rsplit('/').next() == Some(MADE)) {
         let folder = list.strip_suffix(MADE).unwrap_or_default();
-        // An input may have the name of a manifest.
+        // An input file may have the name of a manifest; it is skipped.
         let Ok(made) = serde_json::from_str::<Manifest>(&archive.text(list)?) else { continue };
         if made.sources.is_empty() {
             continue;

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::tree::Place;
 
-/// Diagnostics in the order of their discovery; equal messages for several locations are one note.
+/// Notes in the order of their discovery. Equal messages about several locations form one note.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     notes: Vec<(String, Vec<Place>)>,
     known: HashMap<String, usize>,
 }
 
-/// The maximum number of lines of a file that are listed.
+/// The maximum number of lines that a note lists per file.
 const LINES_MOST: usize = 12;
 
 impl Diagnostics {

@@ -9,7 +9,7 @@ use super::quantity::Quantities;
 use crate::error::{Error, Result};
 use crate::tree::{Place, brief};
 
-/// A key of groups, with its meaning; [`KEYS`] lists all of them in the order of writing.
+/// A key of groups, with its meaning; [`KEYS`] lists all keys in the order of writing.
 pub struct Key {
     /// The key.
     pub name: &'static str,
@@ -23,33 +23,40 @@ const fn key(name: &'static str, meaning: &'static str) -> Key {
 
 /// All keys of groups except `name` and `parent`, in the order of writing.
 pub const KEYS: [Key; 21] = [
-    key("nominal", "the quota of its own, of all flavours together"),
-    key("limit", "the most that it may borrow beyond `nominal` (`kueue`), or have (`kai`); absent: no limit"),
-    key("lend_limit", "the most of an unused quota that others may borrow; absent: all of it"),
-    key("weight", "its weight among the groups of its parent"),
+    key("nominal", "the group's own quota, summed over flavours"),
+    key(
+        "limit",
+        "the most that the group may borrow beyond `nominal` (`kueue`), or use in total (`kai`); absent: no limit",
+    ),
+    key("lend_limit", "the largest part of the unused quota that other groups may borrow; absent: all of it"),
+    key("weight", "the weight of the group among the groups of its parent"),
     key(
         "within",
-        "workloads that may be preempted in its own group: `never`, `lower-priority`, `lower-or-newer-equal-priority`",
+        "the workloads of its own group that a workload may preempt: `never`, `lower-priority`, \
+             `lower-or-newer-equal-priority`",
     ),
-    key("reclaim", "workloads that may be preempted in other groups: `never`, `lower-priority`, `any`"),
-    key("borrow_within", "whether it preempts others' lower priorities to borrow: `lower-priority`; absent: never"),
+    key("reclaim", "the workloads of other groups that a workload may preempt: `never`, `lower-priority`, `any`"),
+    key(
+        "borrow_within",
+        "the workloads of other groups that a workload may preempt in order to borrow: `lower-priority`; absent: none",
+    ),
     key(
         "order",
-        "whether a workload that does not fit holds up those behind it (`strict-fifo`) or not (`best-effort-fifo`)",
+        "whether a workload that does not fit blocks the workloads behind it (`strict-fifo`) or not (`best-effort-fifo`)",
     ),
-    key("priority", "the larger, the earlier it is served"),
-    key("deserved", "its deserved amount, which it may lend"),
-    key("guarantee", "what is kept for it"),
-    key("capability", "the most that it may have"),
-    key("reclaimable", "whether others may reclaim its excess over the deserved amount"),
-    key("percent", "its capacity in percent of its parent's"),
-    key("max_percent", "the most that it may have in percent of its parent's capacity"),
-    key("user_limit_percent", "the least limit of a user in percent of the group's capacity"),
-    key("user_limit_factor", "the most of a user in capacities of the group"),
-    key("min", "its amount before the rest is divided"),
-    key("max", "the most that it may have"),
-    key("preemption_threshold", "the part of its fair share below which it may preempt"),
-    key("users", "its users; `*` at the end matches any suffix"),
+    key("priority", "a group with a larger number is served earlier"),
+    key("deserved", "the amount that the group deserves; it may lend an unused part"),
+    key("guarantee", "the amount reserved for the group"),
+    key("capability", "the most that the group may use"),
+    key("reclaimable", "whether other groups may reclaim the group's excess over its deserved amount"),
+    key("percent", "the group's capacity in percent of its parent's capacity"),
+    key("max_percent", "the most that the group may use, in percent of its parent's capacity"),
+    key("user_limit_percent", "the smallest limit of a user, in percent of the group's capacity"),
+    key("user_limit_factor", "the largest amount of a user, as a multiple of the group's capacity"),
+    key("min", "the minimum share, which is served before the fair shares"),
+    key("max", "the most that the group may use"),
+    key("preemption_threshold", "the part of the fair share below which the group may preempt"),
+    key("users", "the users of the group; `*` at the end matches any suffix"),
 ];
 
 /// The value of a key.
@@ -105,7 +112,7 @@ impl QueueGroup {
     }
 }
 
-/// A configuration that was read.
+/// A parsed configuration, before it is written as a file of queues.
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     /// The capacity of the cluster, if the configuration specifies it.
@@ -114,7 +121,7 @@ pub struct Queues {
     pub strategies: Vec<&'static str>,
     /// The other keys of `[policy]`.
     pub policy: Vec<(&'static str, Setting)>,
-    /// The groups in any order.
+    /// The groups, in the order of the source.
     pub groups: Vec<QueueGroup>,
 }
 
@@ -138,7 +145,7 @@ impl Queues {
             if let Some(other) = names.insert(name, place) {
                 let before =
                     if other.line() == 0 { String::new() } else { format!(", the first on line {}", other.line()) };
-                let problem = format!("two groups are called '{}'{before}; expected names of their own", brief(name));
+                let problem = format!("two groups are called '{}'{before}; expected unique names", brief(name));
                 return Err(place.wrong("", problem));
             }
         }
@@ -160,14 +167,14 @@ impl Queues {
             ordered.iter().for_each(|&at| reached[at] = true);
             let group = self.groups.iter().zip(reached).find(|(_, reached)| !reached).map(|(group, _)| group);
             return Err(group.map_or_else(
-                || Error::Mismatch { problem: "the groups are no tree".to_owned() },
+                || Error::Mismatch { problem: "the groups do not form a tree".to_owned() },
                 |group| group.place.wrong("", format!("'{}' is above itself; expected a tree", brief(&group.name))),
             ));
         }
         Ok(ordered)
     }
 
-    /// Formats the file of queues, which starts with a comment of these lines. Errors: as [`Queues::ordered`].
+    /// Formats the file of queues. The lines of `comment` are its first lines. Errors: as for [`Queues::ordered`].
     pub fn text(&self, comment: &[String]) -> Result<String> {
         let ordered = self.ordered()?;
         let mut text: String =
@@ -259,7 +266,7 @@ mod tests {
     fn no_trees_are_refused() {
         let wrong = |names: &[(&str, Option<usize>)]| named(names).text(&[]).expect_err("no tree").to_string();
         assert_eq!(wrong(&[("a", Some(1)), ("b", Some(0)), ("c", None)]), "t: 'a' is above itself; expected a tree");
-        assert_eq!(wrong(&[("a", None), ("a", None)]), "t: two groups are called 'a'; expected names of their own");
+        assert_eq!(wrong(&[("a", None), ("a", None)]), "t: two groups are called 'a'; expected unique names");
         let nothing =
             Queues::default().add(QueueGroup::new(" ", &Place::whole_text("t", ""))).expect_err("no name").to_string();
         assert_eq!(nothing, "t: name: ' ' is not accepted; expected a name");

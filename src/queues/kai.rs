@@ -1,7 +1,7 @@
 //! KAI Scheduler: a tree of Queues, each with a quota, a limit and a weight for each of cores, memory and GPUs.
 //!
-//! KAI counts cores in thousandths and memory in 10^6 bytes; -1 means no bound. An absent amount is 0, also an absent limit. A quota of -1
-//! is written as the word `"unlimited"`, which the policy reads as the total of the level of the queue.
+//! KAI counts cores in thousandths and memory in 10^6 bytes; -1 means no bound. An absent amount is 0; this includes an absent limit. A
+//! quota of -1 is written as the word `"unlimited"`, which the policy replaces by the total of the queue's level.
 //!
 //! Source: KAI Scheduler, pkg/apis/scheduling/v2 (Queue, QueueResource), docs/queues.
 
@@ -22,19 +22,19 @@ pub static ROW: FormatRow = FormatRow {
     properties: &[
         property("parentQueue", "parent", "", ""),
         property("quota", "deserved", "0", "-1 (no bound) is `\"unlimited\"`"),
-        property("limit", "limit", "0, with a warning", "-1: none"),
-        property("lendingLimit", "lend_limit", "", "-1: none. No policy reads it"),
+        property("limit", "limit", "0, with a warning", "-1: no limit"),
+        property("lendingLimit", "lend_limit", "", "no policy reads it"),
         property(
             "overQuotaWeight",
             "weight",
             "0",
-            "where it differs between resources, that of `gpu`, else of `memory`, with a warning",
+            "if the weights of the resources differ, the weight of `gpu`, otherwise of `memory`, with a warning",
         ),
         property("priority", "priority", "100, if any queue has one", ""),
     ],
     ours: &[
         ("usage", "past usage is measured by the scheduler"),
-        ("preemptible", "KAI has it of workloads"),
+        ("preemptible", "KAI defines it per workload"),
         ("[policy] k", "an argument of the scheduler's plugin"),
         ("[policy] saturation_multiplier", "an argument of the scheduler's plugin"),
         ("[policy] queue_priority_in_quota_reclaim", "an argument of the scheduler's plugin"),
@@ -86,8 +86,8 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
         let has_priority = priority.is_some();
         priority.into_iter().for_each(|digits| group.set("priority", Setting::Number(digits)));
         spec.leave("displayName", "groups are identified by their names", notes);
-        spec.leave("preemptMinRuntime", "queues have no least run time", notes);
-        spec.leave("reclaimMinRuntime", "queues have no least run time", notes);
+        spec.leave("preemptMinRuntime", "queues have no minimum run time", notes);
+        spec.leave("reclaimMinRuntime", "queues have no minimum run time", notes);
         let limited = amounts(&mut group, spec.below("resources")?, &mut used, notes)?;
         spec.rest(notes);
         all.push(Read { group, parent, has_priority, limited });
@@ -113,7 +113,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     for (at, parent, place) in above {
         let Some(found) = places.get(parent) else {
             let hint = did_you_mean(parent, places.keys().map(String::as_str));
-            let problem = format!("'{}' is no queue of these files{hint}; expected the name of one", brief(parent));
+            let problem = format!("'{}' is not a queue of these files{hint}; expected the name of one", brief(parent));
             return Err(place.wrong("spec.parentQueue", problem));
         };
         queues.groups[at].parent = Some(*found);
@@ -161,7 +161,7 @@ fn amounts(
         of.rest(notes);
     }
     fields.rest(notes);
-    // The weight of the last resource is used: GPUs, for which the scheduler is made, are last.
+    // The weight of the last resource is used. GPUs are last, because KAI schedules GPU clusters.
     if let Some((key, weight)) = weights.last() {
         if weights.iter().any(|(_, other)| other != weight) {
             let listed: Vec<String> = weights.iter().map(|(key, weight)| format!("{key} {weight}")).collect();

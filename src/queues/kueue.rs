@@ -1,7 +1,7 @@
 //! Kueue: ClusterQueues and Cohorts, with the LocalQueues that name their users and the Configuration that defines their preemption.
 //!
-//! A cohort that is named and not defined becomes a group without keys. Quotas are summed over flavours, because a file of queues has none.
-//! The roots of Kueue's trees do not share with one another, which is expressed by limits of 0.
+//! A cohort that is named and not defined becomes a group without keys. Quotas are summed over flavours, because a file of queues has no
+//! flavours. In Kueue, separate trees share nothing; the import therefore gives the top group of each tree limits of 0.
 //!
 //! Source: Kueue, apis/kueue/v1beta1 and v1beta2 (ClusterQueue, Cohort, LocalQueue), apis/config (Configuration).
 
@@ -21,14 +21,14 @@ pub static ROW: FormatRow = FormatRow {
     about: "Kueue's ClusterQueues and Cohorts",
     layout: "ClusterQueue, Cohort, LocalQueue (kueue.x-k8s.io) and Configuration (config.kueue.x-k8s.io), in YAML or JSON",
     properties: &[
-        property("nominalQuota", "nominal", "", "`[capacity]` is the sum of all"),
+        property("nominalQuota", "nominal", "", "`[capacity]` is the sum of all nominal quotas"),
         property(
             "borrowingLimit",
             "limit",
             "",
-            "absent: no limit. Of several flavours there is one only where all have one",
+            "absent: no limit. With several flavours, the sum is written only if each flavour has a limit",
         ),
-        property("lendingLimit", "lend_limit", "", "absent: all. A flavour without one lends its whole quota"),
+        property("lendingLimit", "lend_limit", "", "absent: no limit. A flavour without a limit lends its whole quota"),
         property(
             "flavors",
             "",
@@ -40,19 +40,19 @@ pub static ROW: FormatRow = FormatRow {
             "parent",
             "",
             "also `cohortName`, `parentName` and `parent`; a cohort that is named and not defined is a group without keys. \
-                 A ClusterQueue without one, or the top of a tree, beside others gets `limit` and `lend_limit` of 0, with a warning: in \
-                 Kueue they share nothing, and under one root they would",
+                 If there are several trees, the top group of each gets `limit` and `lend_limit` of 0, with a warning: in Kueue \
+                 separate trees share nothing, but groups under one root do",
         ),
         property("weight", "weight", "", "of `fairSharing`: `1500m` is 1.5"),
         property("withinClusterQueue", "within", "never", "of `preemption`"),
         property("reclaimWithinCohort", "reclaim", "never", "of `preemption`"),
-        property("borrowWithinCohort", "borrow_within", "", "its `policy`, unless it is `Never`"),
+        property("borrowWithinCohort", "borrow_within", "", "the key `policy`, unless its value is `Never`"),
         property("queueingStrategy", "order", "best-effort-fifo", ""),
         property(
             "preemptionStrategies",
             "[policy] preemption_strategies",
             "both, if there is a Configuration",
-            "of `fairSharing` of the Configuration; none and a warning where \
+            "of `fairSharing` of the Configuration; not written, with a warning, if \
                  fair sharing is not enabled",
         ),
         property("clusterQueue", "users", "", "of a LocalQueue: `NAMESPACE/NAME`"),
@@ -61,7 +61,7 @@ pub static ROW: FormatRow = FormatRow {
             "users",
             "",
             "without LocalQueues, if it lists namespaces by name: `NAMESPACE/*`; a namespace that several queues \
-                 select is a user of none, with a warning",
+                 select is assigned to no queue, with a warning",
         ),
     ],
     ours: &[],
@@ -87,7 +87,7 @@ const STRATEGIES: [(&str, &str); 2] = [
     ("LessThanInitialShare", "less-than-initial-share"),
 ];
 
-/// The label that contains the name of the namespace, in namespace selectors.
+/// The label that contains the name of a namespace. Namespace selectors refer to this label.
 const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// The groups that were read so far.
@@ -97,7 +97,7 @@ struct GroupReader<'n> {
     /// The indices of cohorts and of queues, by name; a cohort and a queue may have the same name.
     cohorts: HashMap<&'n str, usize>,
     clusters: HashMap<&'n str, usize>,
-    /// The cohort of each group that has one, with the location of its name.
+    /// The index of each group with a cohort, the name of the cohort, and the location of that name.
     above: Vec<(usize, &'n str, &'n Place)>,
     /// The flavours of each resource, with the location of one of them.
     flavours: BTreeMap<String, (BTreeSet<&'n str>, &'n Place)>,
@@ -149,7 +149,7 @@ impl<'n> GroupReader<'n> {
         self.quotas(&mut group, &mut spec, notes)?;
         weight(&mut group, &mut spec, notes)?;
         let mut preemption = spec.below("preemption")?;
-        // Kueue's own defaults are written, so that the result does not depend on the reader's defaults.
+        // Kueue's defaults are written explicitly, so that the file does not depend on the defaults of the policy that reads it.
         group.set("within", Setting::Word(preemption.choice("withinClusterQueue", &WITHIN)?.unwrap_or("never")));
         group.set("reclaim", Setting::Word(preemption.choice("reclaimWithinCohort", &RECLAIM)?.unwrap_or("never")));
         let mut borrow = preemption.below("borrowWithinCohort")?;
@@ -197,7 +197,7 @@ impl<'n> GroupReader<'n> {
     /// Reads the quotas of a group, summed over flavours, and adds them to the capacity of the cluster.
     fn quotas(&mut self, group: &mut QueueGroup, spec: &mut Fields<'n>, notes: &mut Diagnostics) -> Result<()> {
         let (mut nominal, mut limit, mut lend) = (Quantities::default(), Quantities::default(), Quantities::default());
-        // The resources with a flavour without borrowing limit, and those with a flavour with lending limit.
+        // The resources of which some flavour has no borrowing limit, and the resources of which some flavour has a lending limit.
         let (mut endless, mut lends) = (Vec::<Dim>::new(), Vec::<Dim>::new());
         for mut part in spec.list("resourceGroups")? {
             part.get("coveredResources");
@@ -304,9 +304,10 @@ impl<'n> GroupReader<'n> {
         }
         match self.clusters.get(cluster) {
             Some(at) => self.users.entry(*at).or_default().push(user),
-            None => {
-                notes.add(place, format!("no file has the ClusterQueue '{}', so its users are skipped", brief(cluster)))
-            }
+            None => notes.add(
+                place,
+                format!("no file has the ClusterQueue '{}', so this LocalQueue is skipped", brief(cluster)),
+            ),
         }
         Ok(())
     }
@@ -334,8 +335,7 @@ impl<'n> GroupReader<'n> {
             }
         }
         if !on {
-            let message =
-                "fair sharing is not enabled there: weights have no effect, and preemption is Kueue's classic one";
+            let message = "fair sharing is not enabled: weights have no effect, and Kueue uses its classic preemption";
             notes.add(object.place(), message);
         } else if strategies.is_empty() {
             strategies = STRATEGIES.iter().map(|(_, name)| *name).collect();
@@ -386,8 +386,8 @@ impl<'n> GroupReader<'n> {
         Ok(())
     }
 
-    /// Sets the users of queues: those of their LocalQueues, or otherwise the namespaces that they select. A namespace that several queues
-    /// select has no users.
+    /// Sets the users of each queue to its LocalQueues, or without LocalQueues to the namespaces that its selector lists. A namespace that
+    /// several queues select is assigned to no queue.
     fn name_users(&mut self, notes: &mut Diagnostics) {
         let mut owners: HashMap<&str, BTreeSet<usize>> = HashMap::new();
         for (at, namespaces, _) in &self.namespaces {
@@ -405,7 +405,7 @@ impl<'n> GroupReader<'n> {
                 let user = format!("{namespace}/*");
                 if owners[namespace].len() > 1 {
                     let message = format!(
-                        "the namespace '{}' is selected by several queues, and a user of none here",
+                        "the namespace '{}' is selected by several queues, and assigned to none here",
                         brief(namespace)
                     );
                     notes.add(place, message);

@@ -1,7 +1,7 @@
 //! Converts the configurations of production schedulers to files of queues.
 //!
 //! Each format is one file with a static row, which is listed in [`FORMATS`]. Shared parts are in `objects.rs` (Kubernetes) and `yarn.rs`.
-//! Numbers are never parsed as floats (`quantity.rs`). A setting without a key in the file of queues becomes a note (`diagnostics.rs`): a
+//! Numbers are converted without floats (`quantity.rs`). A setting without a key in the file of queues becomes a note (`diagnostics.rs`): a
 //! warning, and a comment in the file. docs/queues.md lists the converted settings.
 
 mod diagnostics;
@@ -27,7 +27,7 @@ use group::Queues;
 pub use group::{KEYS, Key};
 use xml::Element;
 
-/// The declaration of a format, in the format's own file; the rest of the program uses only this.
+/// The declaration of a format, in the format's own file. The rest of the program uses a format only through its row.
 pub struct FormatRow {
     /// The name on the command line.
     pub name: &'static str,
@@ -37,7 +37,7 @@ pub struct FormatRow {
     pub layout: &'static str,
     /// The properties that are read, and the corresponding keys.
     pub properties: &'static [Property],
-    /// The keys of the policies that correspond to no property of the format, and the reason.
+    /// The keys of the policies without a corresponding property of the format, each with the reason.
     pub ours: &'static [(&'static str, &'static str)],
     /// The policies that read the resulting file.
     pub policies: &'static [&'static str],
@@ -53,7 +53,7 @@ pub struct FormatRow {
 pub struct Property {
     /// The name of the property in the format.
     pub upstream: &'static str,
-    /// The key of groups, or of `[policy]` with this word as a prefix; empty for a property that changes others.
+    /// The key of a group, or `[policy] KEY`; empty for a property that only changes the meaning of other properties.
     pub key: &'static str,
     /// The value that is written if the property is absent; empty to use the policy's default.
     pub default: &'static str,
@@ -113,7 +113,7 @@ impl ParsedSource {
         match &self.content {
             SourceContent::Xml(root) if root.name == name => Ok(root),
             SourceContent::Xml(root) => Err(root.place.wrong("", format!("expected <{name}>"))),
-            SourceContent::Yaml(_) => Err(self.place.wrong("", format!("is no XML; expected <{name}>"))),
+            SourceContent::Yaml(_) => Err(self.place.wrong("", format!("is not XML; expected <{name}>"))),
         }
     }
 }
@@ -149,9 +149,10 @@ pub fn import(texts: Vec<(PathBuf, String)>, format: Option<Format>) -> Result<I
     let notes = notes.lines();
     let file = |source: &ParsedSource| source.place.file().display().to_string();
     let files: Vec<String> = sources.iter().map(file).collect();
-    let mut comment = vec![format!("Queues of {} ({}), made of {}.", format.name, format.about, files.join(", "))];
+    let mut comment =
+        vec![format!("Queues of {} ({}), converted from {}.", format.name, format.about, files.join(", "))];
     if !notes.is_empty() {
-        comment.extend([String::new(), "Not carried over, or otherwise than it was:".to_owned()]);
+        comment.extend([String::new(), "Not carried over, or changed:".to_owned()]);
         comment.extend(notes.iter().map(|note| format!("- {note}")));
     }
     let text = queues.text(&comment)?;
@@ -179,7 +180,7 @@ fn detect(sources: &[ParsedSource]) -> Result<Format> {
         place.wrong(
             "",
             format!(
-                "is of no format that is known by its content; expected {names}, or one told by --format; queues of \
+                "has no recognised format; expected {names}, or an explicit --format; queues of \
                  other schedulers, such as YuniKorn, Koordinator, Armada or Slurm, are written by hand: docs/queues.md"
             ),
         )

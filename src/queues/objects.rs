@@ -42,7 +42,7 @@ fn push<'n>(node: &'n Node, all: &mut Vec<Object<'n>>) -> Result<()> {
         return Ok(());
     }
     if node.table().is_none() {
-        let problem = format!("{} is no object; expected apiVersion, kind, metadata and spec", node.shown());
+        let problem = format!("{} is not an object; expected apiVersion, kind, metadata and spec", node.shown());
         return Err(node.place.wrong("", problem));
     }
     let text = |key: &'static str| match node.get(key) {
@@ -57,7 +57,7 @@ fn push<'n>(node: &'n Node, all: &mut Vec<Object<'n>>) -> Result<()> {
     let (api, kind) = (text("apiVersion")?, text("kind")?);
     if let (true, Some(items)) = (kind.ends_with("List"), node.get("items")) {
         let Some(items) = items.node.list() else {
-            return Err(items.node.place.wrong("items", format!("{} is no list", items.node.shown())));
+            return Err(items.node.place.wrong("items", format!("{} is not a list", items.node.shown())));
         };
         return items.iter().try_for_each(|item| push(item, all));
     }
@@ -66,7 +66,7 @@ fn push<'n>(node: &'n Node, all: &mut Vec<Object<'n>>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the location for errors about missing fields of a table: that of its first key.
+/// Returns the location for errors about missing fields of a table: the location of its first key.
 fn place_of(node: &Node) -> &Place {
     node.entries().first().map_or(&node.place, |entry| &entry.place)
 }
@@ -82,7 +82,7 @@ impl<'n> Object<'n> {
         self.node.get("kind").map_or(&self.node.place, |entry| &entry.node.place)
     }
 
-    /// Returns its fields; `apiVersion` and `kind` count as read.
+    /// Returns the fields of the object; `apiVersion` and `kind` count as read.
     pub fn fields(&self) -> Fields<'n> {
         Fields {
             path: String::new(),
@@ -101,7 +101,7 @@ impl<'n> Object<'n> {
         let (name, place) = metadata.text("name")?.ok_or_else(|| metadata.missing("name", "the name of the object"))?;
         let namespace = metadata.text("namespace")?.map(|(namespace, _)| namespace);
         for Entry { place, .. } in metadata.unread() {
-            notes.add(place, "metadata is not carried over but for the name");
+            notes.add(place, "metadata is not carried over, except for the name");
         }
         fields.rest(notes);
         Ok(Head { name, place, namespace })
@@ -185,7 +185,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Returns a truth value. Errors: the value is not one.
+    /// Returns a truth value. Errors: the value is not a truth value.
     pub fn truth(&mut self, key: &'static str) -> Result<Option<bool>> {
         let Some(Entry { node, .. }) = self.get(key) else { return Ok(None) };
         match &node.value {
@@ -204,7 +204,7 @@ impl<'n> Fields<'n> {
         digits.map(|number| Some(number.to_string())).ok_or_else(|| self.wrong(key, node, "a whole number of 32 bits"))
     }
 
-    /// Returns the word that `all` assigns to the field's text. Errors: the text is not one of them.
+    /// Returns the word that `all` assigns to the field's text. Errors: the text is not in `all`.
     pub fn choice(&mut self, key: &'static str, all: &[(&str, &'static str)]) -> Result<Option<&'static str>> {
         let Some((text, place)) = self.text(key)? else { return Ok(None) };
         match all.iter().find(|(word, _)| *word == text) {
@@ -287,18 +287,18 @@ impl<'n> Written<'n> {
         self.place.wrong(&self.path, format!("'{}' {problem}; expected {expected}", brief(self.text)))
     }
 
-    /// Parses a quantity in Kubernetes' notation. Errors: the text is not one.
+    /// Parses a quantity in Kubernetes' notation. Errors: the text is not a quantity.
     pub fn kubernetes(&self) -> Result<Quantity> {
         let expected = "an amount of at least 0, such as 2, 500m or 4Gi";
         Quantity::kubernetes(self.text).map_err(|problem| self.wrong(problem, expected))
     }
 
-    /// Parses a plain number. Errors: the text is not one.
+    /// Parses a plain number. Errors: the text is not a number, or it is negative.
     pub fn number(&self) -> Result<Quantity> {
         Quantity::number(self.text).map_err(|problem| self.wrong(problem, "a number of at least 0"))
     }
 
-    /// Formats a number with all its digits. Errors: more than 10^12.
+    /// Formats a number with all its digits. Errors: the number is larger than 10^12.
     pub fn digits(&self, quantity: &Quantity) -> Result<String> {
         quantity.text().map_err(|problem| self.wrong(problem, "a number below 10^12"))
     }

@@ -1,7 +1,7 @@
 //! Amounts in the notations of schedulers, read without floats: `500m`, `4Gi`, `1.5`, `1e3`.
 //!
-//! A quantity is exact. It is converted once to an amount in the base unit of its resource (thousandths, MiB), rounded down; the conversion
-//! reports whether it is exact.
+//! A quantity is exact. Only the conversion to the base unit of a resource (thousandths, MiB) rounds down, and it reports whether the
+//! result is exact.
 //!
 //! Source: Kubernetes, apimachinery, `resource.Quantity`.
 
@@ -21,7 +21,7 @@ const DIGITS_MOST: u128 = 10u128.pow(30);
 /// The limit of decimal places.
 const PLACES_MOST: u32 = 36;
 
-/// The suffixes of Kubernetes: each with a factor, and a power of ten to divide by.
+/// The suffixes of Kubernetes: each with a factor, and the exponent of the power of ten that divides.
 const SUFFIXES: [(&str, u128, u32); 16] = [
     ("", 1, 0),
     ("n", 1, 9),
@@ -96,7 +96,7 @@ impl Quantity {
         Ok(Quantity { factor: plain.factor.checked_mul(*factor).ok_or(NumberProblem::TooLarge)?, places, ..plain })
     }
 
-    /// Returns the quantity times `per / of`, rounded down, and whether it is exact. Errors: more than 10^18.
+    /// Returns the quantity times `per / of`, rounded down, and whether the result is exact. Errors: the result is larger than 10^18.
     pub fn floor(&self, per: u128, of: u128) -> Result<(u64, bool), NumberProblem> {
         let mut above = [self.digits, self.factor, per];
         let mut below = [10u128.checked_pow(self.places).ok_or(NumberProblem::TooLarge)?, of];
@@ -113,7 +113,7 @@ impl Quantity {
         Ok((amount.ok_or(NumberProblem::TooLarge)?, above.is_multiple_of(below)))
     }
 
-    /// Formats the number with all its decimal digits. Errors: more than the maximum of a weight (10^12).
+    /// Formats the number with all its decimal digits. Errors: the number is larger than the largest weight (10^12).
     pub fn text(&self) -> Result<String, NumberProblem> {
         self.floor(1_000_000, 1)?;
         let digits = self.digits.checked_mul(self.factor).ok_or(NumberProblem::TooLarge)?;
@@ -148,7 +148,7 @@ fn decimals(digits: u128, places: usize) -> String {
     }
 }
 
-/// A resource: its dimension in Plimsoll, and the size of the foreign unit (`per / of` base units).
+/// A resource: its dimension in Plimsoll, and the size of the unit of the source configuration (`per / of` base units).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// The dimension.
@@ -158,17 +158,17 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Creates a resource with a foreign unit of one unit, or 1000 thousandths.
+    /// Creates a resource that the source counts in whole units (1000 thousandths).
     pub fn units(name: &str) -> Resource {
         Resource { dim: Dim { name: name.to_owned(), unit: Unit::Milli }, per: 1000, of: 1 }
     }
 
-    /// Creates a resource with a foreign unit of `per / of` MiB.
+    /// Creates a resource that the source counts in units of `per / of` MiB.
     pub fn mebibytes(name: &str, per: u128, of: u128) -> Resource {
         Resource { dim: Dim { name: name.to_owned(), unit: Unit::Mebibyte }, per, of }
     }
 
-    /// Changes the foreign unit to a thousandth.
+    /// Changes the unit of the source to a thousandth.
     pub fn in_thousandths(self) -> Resource {
         Resource { per: 1, ..self }
     }
@@ -183,12 +183,12 @@ impl Resource {
         }
     }
 
-    /// Converts a quantity to base units, rounded down, and returns whether it is exact. Errors: more than 10^18.
+    /// Converts a quantity to base units, rounded down, and returns whether the result is exact. Errors: the result is larger than 10^18.
     pub fn amount(&self, quantity: &Quantity) -> Result<(u64, bool), NumberProblem> {
         quantity.floor(self.per, self.of)
     }
 
-    /// Returns a description of the smallest amount.
+    /// Returns a description of the smallest amount of the resource.
     pub fn least(&self) -> &'static str {
         if self.dim.unit == Unit::Mebibyte { "a MiB" } else { "a thousandth" }
     }
@@ -198,14 +198,14 @@ impl Resource {
 pub fn plain(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let mut safe: String = name.chars().map(safe).collect();
-    // The name must not end like a unit.
+    // A key that ends like a unit would be read as an amount in that unit.
     if ["_gib", "_mib", "_norm"].iter().any(|unit| safe.ends_with(unit)) {
         safe.push('_');
     }
     if safe.is_empty() { "_".to_owned() } else { safe }
 }
 
-/// Amounts of resources in base units: cores first, then memory, GPUs, and the others by name. `None` is an unlimited amount.
+/// Amounts of resources in base units, in the order cores, memory, GPUs, other resources by name. `None` is an unlimited amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quantities(Vec<(Dim, Option<u64>)>);
 
@@ -237,7 +237,7 @@ impl Quantities {
         }
     }
 
-    /// Adds to the amount of a resource. Errors: more than 10^18.
+    /// Adds to the amount of a resource. Errors: the sum is larger than 10^18.
     pub fn add(&mut self, dim: &Dim, amount: u64) -> Result<(), NumberProblem> {
         let sum = self.get(dim).unwrap_or(0).checked_add(amount).filter(|&sum| sum <= DECIMAL_MAX);
         self.set(dim, sum.ok_or(NumberProblem::TooLarge)?);

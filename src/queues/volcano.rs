@@ -19,17 +19,17 @@ pub static ROW: FormatRow = FormatRow {
     about: "Volcano's Queues",
     layout: "Queue (scheduling.volcano.sh), in YAML or JSON",
     properties: &[
-        property("parent", "parent", "", "the queue `root` is the cluster: its own settings are warned of"),
+        property("parent", "parent", "", "the queue `root` is the cluster: its own settings give warnings"),
         property("weight", "weight", "", ""),
         property("dequeueStrategy", "order", "", "`fifo` is `strict-fifo`, `traverse` is `best-effort-fifo`"),
         property("priority", "priority", "", ""),
         property("deserved", "deserved", "", ""),
-        property("guarantee", "guarantee", "", "its `resource`"),
+        property("guarantee", "guarantee", "", "the key `resource` of `guarantee`"),
         property("capability", "capability", "", ""),
         property("reclaimable", "reclaimable", "", ""),
     ],
     ours: &[
-        ("min_available", "Volcano has it of jobs (PodGroup)"),
+        ("min_available", "Volcano defines it per job (PodGroup)"),
         ("[policy] actions", "in the scheduler's configuration"),
         ("[policy] gang_preemptable", "in the scheduler's configuration"),
         ("[policy] drf_preemptable", "in the scheduler's configuration"),
@@ -84,7 +84,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
         let Some(found) = places.get(parent) else {
             let hint = did_you_mean(parent, places.keys().copied());
             let problem =
-                format!("'{}' is no queue of these files{hint}; expected the name of one, or root", brief(parent));
+                format!("'{}' is not a queue of these files{hint}; expected the name of one, or root", brief(parent));
             return Err(place.wrong("spec.parent", problem));
         };
         queues.groups[at].parent = Some(*found);
@@ -100,7 +100,10 @@ fn amounts(fields: &Fields, notes: &mut Diagnostics) -> Result<Quantities> {
         let path = fields.path_of(&brief(&entry.key));
         let written = Written::scalar(&entry.node, path.clone())?;
         if amounts.get(&resource.dim).is_some() {
-            let problem = format!("is the second that is called {} here; expected one", resource.dim.name);
+            let problem = format!(
+                "is the second resource with the key '{}' in the file of queues; expected one",
+                resource.dim.name
+            );
             return Err(entry.place.wrong(&path, problem));
         }
         amounts.set(&resource.dim, written.amount(&resource, &written.kubernetes()?, notes)?);

@@ -1,7 +1,6 @@
-//! XML as elements with locations.
+//! Parses XML into a tree of elements with names, attributes, text and locations.
 //!
-//! A tree of elements with names, attributes and text, parsed by `roxmltree`. Namespaces, comments and processing instructions are dropped.
-//! The nesting depth is checked before parsing.
+//! The parser is `roxmltree`. Namespaces, comments and processing instructions are dropped. The nesting depth is checked before parsing.
 
 use roxmltree::{Document, NodeType};
 
@@ -20,7 +19,7 @@ pub struct Element {
     pub place: Place,
     /// The attributes.
     pub attributes: Vec<(String, String)>,
-    /// The trimmed text, without that of child elements.
+    /// The trimmed text, without the text of child elements.
     pub text: String,
     /// The child elements.
     pub children: Vec<Element>,
@@ -45,7 +44,7 @@ pub fn read(whole: &Place) -> Result<Element> {
     if let Some(at) = deeper(text) {
         return Err(whole
             .at(at..at + 1)
-            .wrong("", format!("nested too deep; expected at most {MOST_DEEP} elements in one another")));
+            .wrong("", format!("nested too deep; expected at most {MOST_DEEP} nested elements")));
     }
     let document = Document::parse(text).map_err(|error| {
         let at = offset(text, error.pos().row, error.pos().col);
@@ -57,8 +56,7 @@ pub fn read(whole: &Place) -> Result<Element> {
     Ok(element(document.root_element(), whole))
 }
 
-/// Returns the location of the first tag that is nested too deeply. In malformed XML the location may be anywhere after the parser's first
-/// error.
+/// Returns the offset of the first tag that is nested too deeply. In malformed XML the offset may be anywhere after the first error.
 fn deeper(text: &str) -> Option<usize> {
     let (mut at, mut deep) = (0, 0usize);
     let behind = |from: usize, end: &str| text[from..].find(end).map_or(text.len(), |found| from + found + end.len());

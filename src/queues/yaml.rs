@@ -1,7 +1,7 @@
-//! YAML as trees with locations: several documents, with aliases expanded and scalars as written.
+//! Parses YAML into trees with locations. A text may have several documents; aliases are expanded.
 //!
-//! A plain scalar is null, a truth value, a number (with the digits of the text) or text, according to the core schema of YAML 1.2 in
-//! decimal; a quoted scalar is text. Tags are ignored, and merge keys (`<<`) are refused.
+//! A plain scalar is null, a truth value, a number (which keeps the digits of the text) or text, according to the core schema of YAML 1.2;
+//! only decimal numbers are numbers. A quoted scalar is text. Tags are ignored, and merge keys (`<<`) are refused.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +13,11 @@ use crate::tree::{Entry, Node, Place, Value, brief};
 /// The maximum nesting of tables and lists.
 const MOST_DEEP: usize = 80;
 
-/// The maximum number of values of a text with all aliases expanded.
+/// The maximum number of values of a text after the expansion of all aliases.
 const MOST_VALUES: usize = 2_000_000;
 
 /// Parses all documents of a text; `whole` is the location of the whole text. Errors: the parser's message with its location; too many
-/// values with aliases expanded, merge keys, and too deep nesting.
+/// values after the expansion of aliases; merge keys; too deep nesting.
 pub fn read(whole: &Place) -> Result<Vec<Node>> {
     let text = whole.text();
     let bytes = Bytes::new(text);
@@ -71,7 +71,7 @@ struct Builder<'p> {
     whole: &'p Place,
     documents: Vec<Node>,
     open: Vec<Open>,
-    /// The value of each anchor, with its number of values.
+    /// The node of each anchor, with the number of values in the node.
     anchors: HashMap<usize, (Node, usize)>,
     values: usize,
 }
@@ -115,7 +115,7 @@ impl Builder<'_> {
 
     fn begin(&mut self, place: Place, anchor: usize, content: Content) -> Result<()> {
         if self.open.len() == MOST_DEEP {
-            let problem = format!("nested too deep; expected at most {MOST_DEEP} tables in one another");
+            let problem = format!("nested too deep; expected at most {MOST_DEEP} nested tables");
             return Err(place.wrong("", problem));
         }
         self.open.push(Open { place, anchor, values: 0, content });
@@ -148,12 +148,12 @@ impl Builder<'_> {
     }
 }
 
-/// Converts a value to a table key. `keys` are the keys that the table has already.
+/// Converts a value to a table key and adds it to `keys`, the previous keys of the table. Errors: the key is invalid or not new.
 fn key_of(node: &Node, keys: &mut HashSet<String>) -> Result<(String, Place)> {
     let text = match &node.value {
         Value::Text(text) | Value::Integer(text) | Value::Float(text) => text.clone(),
         Value::Truth(truth) => truth.to_string(),
-        _ => return Err(node.place.wrong("", format!("{} is no key; expected text", node.shown()))),
+        _ => return Err(node.place.wrong("", format!("{} is not a key; expected text", node.shown()))),
     };
     if text == "<<" {
         return Err(node.place.wrong("", "merge keys are not read; expected the keys themselves"));

@@ -1,4 +1,4 @@
-//! Queue paths and amounts, which both schedulers of YARN have in common.
+//! Queue paths and amounts, which YARN's capacity and fair scheduler have in common.
 //!
 //! Group names are derived from paths ([`names`]). Resources are written as pairs (`memory-mb=1024, vcores=4`) or in words (`1024 mb, 4
 //! vcores`). YARN's megabytes are MiB.
@@ -34,7 +34,7 @@ fn resource(name: &str) -> Resource {
     }
 }
 
-/// Parses amounts such as `memory-mb=1024, vcores=4`; memory may have a unit (`memory=10Gi`). A percentage is noted.
+/// Parses amounts such as `memory-mb=1024, vcores=4`; memory may have a unit (`memory=10Gi`). A percentage or a weight gives a note.
 ///
 /// Errors: a part is not an amount.
 pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
@@ -48,7 +48,7 @@ pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;
         let (name, value) = (name.trim(), value.trim());
         if value.ends_with(['%', 'w']) {
-            notes.add(place, format!("{key}: '{}' is not carried over: it is no amount", brief(part)));
+            notes.add(place, format!("{key}: '{}' is not carried over: it is not an amount", brief(part)));
             continue;
         }
         let mut of = resource(name);
@@ -60,7 +60,7 @@ pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
             quantity = Quantity::kubernetes(value).map_err(|problem| written.wrong(problem, "an amount of memory"))?;
         }
         if amounts.get(&of.dim).is_some() {
-            return Err(place.wrong(key, format!("'{}' stands twice", brief(name))));
+            return Err(place.wrong(key, format!("'{}' is given twice", brief(name))));
         }
         amounts.set(&of.dim, written.amount(&of, &quantity, notes)?);
     }
@@ -95,7 +95,7 @@ pub fn words(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
             }
         };
         if amounts.get(&of.dim).is_some() {
-            return Err(place.wrong(key, format!("'{unit}' stands twice")));
+            return Err(place.wrong(key, format!("'{unit}' is given twice")));
         }
         let written = Written { text: digits, place, path: key.to_owned() };
         amounts.set(&of.dim, written.amount(&of, &written.number()?, notes)?);
@@ -146,6 +146,6 @@ mod tests {
             both("vcores=x", true).unwrap_err().starts_with("t: k: vcores: 'x' is not a number; expected an amount")
         );
         assert!(both("1024", false).unwrap_err().starts_with("t: k: '1024' is not accepted"));
-        assert!(both("1 mb, 2 mb", false).unwrap_err().ends_with("'mb' stands twice"));
+        assert!(both("1 mb, 2 mb", false).unwrap_err().ends_with("'mb' is given twice"));
     }
 }

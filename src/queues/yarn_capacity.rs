@@ -1,7 +1,7 @@
 //! YARN's capacity scheduler: properties of queues, identified by the paths of the queues.
 //!
-//! A capacity is a percentage of the parent's, a weight (`2w`), or resources (`[memory=1024,vcores=4]`). User limits without a path apply
-//! to every leaf queue that does not set them.
+//! A capacity is a percentage of the parent's capacity, a weight (`2w`), or resources (`[memory=1024,vcores=4]`). User limits without a
+//! path apply to every leaf queue that does not set them.
 //!
 //! Source: Hadoop YARN, CapacityScheduler (capacity-scheduler.xml).
 
@@ -22,7 +22,7 @@ pub static ROW: FormatRow = FormatRow {
     about: "the queues of YARN's capacity scheduler",
     layout: "capacity-scheduler.xml: <configuration> with <property>s",
     properties: &[
-        property("queues", "parent", "", "queues right under `root` have none"),
+        property("queues", "parent", "", "queues directly below `root` have no parent"),
         property("capacity", "percent", "", "in percent"),
         property("capacity", "weight", "", "as a weight: `2w`"),
         property("capacity", "guarantee", "", "as resources: `[memory=1024,vcores=4]`"),
@@ -33,11 +33,11 @@ pub static ROW: FormatRow = FormatRow {
             "minimum-user-limit-percent",
             "user_limit_percent",
             "",
-            "without a path: of all queues without queues under them",
+            "a property without a path applies to every leaf queue",
         ),
-        property("user-limit-factor", "user_limit_factor", "", "the same; -1 is not carried over, with a warning"),
-        property("disable_preemption", "reclaimable", "", "also covers the queues under it"),
-        property("queue-mappings", "users", "", "`u:USER:QUEUE`; other mappings are warned of"),
+        property("user-limit-factor", "user_limit_factor", "", "likewise; -1 is not carried over, with a warning"),
+        property("disable_preemption", "reclaimable", "", "also applies to the queues under the queue"),
+        property("queue-mappings", "users", "", "`u:USER:QUEUE`; other mappings give warnings"),
         property(
             "resource-calculator",
             "[policy] resources",
@@ -46,7 +46,12 @@ pub static ROW: FormatRow = FormatRow {
         ),
         property("queue-ordering-policy", "[policy] ordering", "", "of `root`, if it is `priority-utilization`"),
         property("legacy-queue-mode.enabled", "", "", "`false` turns the checks of capacities off"),
-        property("allow-zero-capacity-sum", "", "", "`true`: the percentages of the queues under it may sum to 0"),
+        property(
+            "allow-zero-capacity-sum",
+            "",
+            "",
+            "`true`: the percentages of the queues under the queue may sum to 0",
+        ),
         property(MONITOR, "[policy] preemption", "false, if yarn-site.xml is given", ""),
         property(MAX_IGNORED, "[policy] max_ignored", "", ""),
         property(NATURAL, "[policy] natural_termination", "", ""),
@@ -54,7 +59,7 @@ pub static ROW: FormatRow = FormatRow {
         property(LEAST_MEMORY, "[policy] minimum_allocation", "", "in MiB"),
         property(LEAST_CORES, "[policy] minimum_allocation", "", ""),
     ],
-    ours: &[("[policy] cluster", "a partition of nodes is not in these files")],
+    ours: &[("[policy] cluster", "these files do not define a partition of nodes")],
     policies: &["yarn-capacity"],
     source: "Hadoop YARN, CapacityScheduler",
     recognises: |source| source.root("configuration").is_ok(),
@@ -83,7 +88,7 @@ struct Property<'n> {
     is_final: bool,
 }
 
-/// The properties by name, and the names in their order. Of several properties with one name the last one is used, or the first final one.
+/// The properties by name, and the names in their order. If a name occurs several times, the last property is used, or the first final one.
 struct Properties<'n> {
     all: HashMap<&'n str, Property<'n>>,
     order: Vec<&'n str>,
@@ -130,7 +135,7 @@ impl<'n> Properties<'n> {
                     // As in Hadoop's `Configuration`.
                     Some(first) if first.is_final => {
                         if first.value != value {
-                            let message = "is ignored: a property of this name before it is final";
+                            let message = "is ignored: an earlier property of this name is final";
                             notes.add(&element.place, format!("{} {message}", brief(name)));
                         }
                     }
@@ -175,7 +180,7 @@ impl<'n> Properties<'n> {
                     }
                     let below = format!("{path}.{name}");
                     if !known.insert(below.clone()) {
-                        return Err(place.wrong(&key, format!("'{}' stands twice", brief(name))));
+                        return Err(place.wrong(&key, format!("'{}' is given twice", brief(name))));
                     }
                     next.push((below, place));
                 }
@@ -190,7 +195,7 @@ impl<'n> Properties<'n> {
         Ok(paths)
     }
 
-    /// Returns the keys of the whole policy: the resources that are compared, and the order of queues.
+    /// Returns the keys of `[policy]`: the resources that are compared, the order of queues, and the keys from yarn-site.xml.
     fn policy(&mut self, notes: &mut Diagnostics) -> Result<Vec<(&'static str, Setting)>> {
         let mut policy = Vec::new();
         // By default YARN compares memory only.
@@ -217,7 +222,7 @@ impl<'n> Properties<'n> {
         Ok(policy)
     }
 
-    /// Adds the keys of the whole policy that are defined in yarn-site.xml. Errors: invalid values.
+    /// Adds the keys of `[policy]` that are defined in yarn-site.xml. Errors: invalid values.
     fn site(&mut self, policy: &mut Vec<(&'static str, Setting)>, notes: &mut Diagnostics) -> Result<()> {
         let mut of = |name: &str| {
             let property = self.all.get_mut(name)?;
@@ -314,7 +319,7 @@ impl<'n> Properties<'n> {
             let whole = self.get("", name).filter(|_| leaf);
             let Some((value, place)) = own.or(whole) else { continue };
             if is_none(value) {
-                notes.add(place, format!("{name}: no limit of users is not carried over"));
+                notes.add(place, format!("{name}: the value for no limit is not carried over"));
             } else {
                 group.set(key, number(value, format!("{PREFIX}{path}.{name}"), place)?);
             }
@@ -367,7 +372,7 @@ impl<'n> Properties<'n> {
         }
     }
 
-    /// Adds notes for the properties that were not read; those of queues are named by the last part of their names.
+    /// Adds a note for each property that was not read. The note on a property of a queue omits the path of the queue.
     fn rest(&self, paths: &[String], notes: &mut Diagnostics) {
         let known: HashSet<&str> = paths.iter().map(String::as_str).chain([ROOT]).collect();
         for name in &self.order {
@@ -378,7 +383,7 @@ impl<'n> Properties<'n> {
             let Some(rest) = name.strip_prefix(PREFIX) else {
                 notes.add(
                     place,
-                    format!("{} is not carried over: it is no property of the capacity scheduler", brief(name)),
+                    format!("{} is not carried over: it is not a property of the capacity scheduler", brief(name)),
                 );
                 continue;
             };
@@ -408,7 +413,7 @@ fn bracketed(value: &str) -> Option<&str> {
     value.strip_prefix('[')?.strip_suffix(']')
 }
 
-/// Returns whether a number means no bound.
+/// Returns whether a number means "no limit".
 fn is_none(value: &str) -> bool {
     matches!(value, "-1" | "-1.0" | "-1.0f")
 }

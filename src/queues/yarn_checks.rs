@@ -1,7 +1,7 @@
 //! The rules of YARN's capacity scheduler for the capacities of sibling queues.
 //!
-//! Percentages must sum to 100 (within 0.05 %), resources must fit those of the parent, and siblings must use one unit. A configuration
-//! that YARN refuses is refused here too, with the location of the capacity.
+//! The percentages of siblings must sum to 100 (within 0.05 %), their resources must fit the resources of the parent, and all siblings must
+//! use one unit. The import refuses a configuration that YARN refuses, with the location of the capacity.
 //!
 //! Source: Hadoop YARN, `ParentQueue.setChildQueues` (3.4), and docs of the CapacityScheduler.
 
@@ -70,10 +70,10 @@ impl<'n> Capacity<'n> {
     }
 }
 
-/// Checks the queues under each parent. `zeros` and `root` are `allow-zero-capacity-sum` of the queues and of the root.
+/// Checks the queues under each parent. `zeros` and `root` are the values of `allow-zero-capacity-sum` for the queues and for the root.
 ///
-/// Errors: percentages that do not sum to 100, resources that sum to more than those of the parent, and siblings with capacities in
-/// different units.
+/// Errors: percentages that do not sum to 100, resources that sum to more than the resources of the parent, and siblings with capacities
+/// in different units.
 pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool], root: bool) -> Result<()> {
     for parent in std::iter::once(None).chain((0..all.len()).map(Some)) {
         let children: Vec<usize> = (0..all.len()).filter(|at| queues.groups[*at].parent == parent).collect();
@@ -125,8 +125,8 @@ fn mode_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<Mod
     Ok(found.map_or(Mode::Percent, |(mode, _)| mode))
 }
 
-/// Checks the sum of the percentages under a queue. `own` is the unit of the queue's own capacity, `None` for 0 %. Errors: the sum is not
-/// 100, nor 0 where YARN accepts that: under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`.
+/// Checks the sum of the percentages under a queue. `own` is the unit of the queue's own capacity, `None` for 0 %. The sum must be 100.
+/// YARN also accepts a sum of 0 under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`. Errors: any other sum.
 fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero: bool, place: &Place) -> Result<()> {
     let percent = |at: &usize| if let Capacity::Percent(hundredths, _) = all[*at] { hundredths } else { 0 };
     let sum: u64 = children.iter().map(percent).sum();
@@ -144,8 +144,9 @@ fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero
     Err(place.wrong("capacity", problem))
 }
 
-/// Checks the sums of the resources under a queue in the same way as the calculator while the cluster has no nodes: by memory alone, or by
-/// all resources. YARN ignores resources without memory. Errors: some resources sum to more than those of the queue, and none to less.
+/// Checks the sums of the resources under a queue: by memory alone, or by all resources, as YARN's resource calculator compares them while
+/// the cluster has no nodes. YARN ignores capacities without memory. Errors: a resource sums to more than the queue's amount, and no
+/// resource sums to less.
 fn amounts(queues: &Queues, parent: usize, children: &[usize], name: &str, place: &Place) -> Result<()> {
     let has_memory =
         |amounts: &&Quantities| amounts.dims().any(|dim| dim.name == "memory" && amounts.get(dim) != Some(0));

@@ -1,7 +1,7 @@
 //! YARN's fair scheduler: the nested queues of an allocation file.
 //!
-//! A queue without a preemption threshold inherits that of its parent. A queue without a maximum share has the default for all queues, if
-//! there is one. Both are written for every queue that has them.
+//! A queue without a preemption threshold inherits the threshold of its parent. A queue without a maximum share has the default for all
+//! queues, if the file defines one. The written file repeats inherited and default values for every queue.
 //!
 //! Source: Hadoop YARN, FairScheduler (the allocation file).
 
@@ -24,22 +24,27 @@ pub static ROW: FormatRow = FormatRow {
     properties: &[
         property("weight", "weight", "", ""),
         property("minResources", "min", "", "`1024 mb, 4 vcores` or `memory-mb=1024, vcores=4`"),
-        property("maxResources", "max", "", "the same"),
-        property("queueMaxResourcesDefault", "max", "", "of every queue without `maxResources`"),
+        property("maxResources", "max", "", "in the notations of `minResources`"),
+        property("queueMaxResourcesDefault", "max", "", "applies to every queue without `maxResources`"),
         property(
             "allowPreemptionFrom",
             "reclaimable",
             "",
-            "also covers the queues under it; of the root `preemption` of `[policy]`",
+            "also applies to the queues under the queue; for the root see the next row",
         ),
         property("allowPreemptionFrom", "[policy] preemption", "", "of the root"),
         property(
             "fairSharePreemptionThreshold",
             "preemption_threshold",
             "",
-            "also for the queues under a queue with one",
+            "also applies to the queues under the queue, unless they have their own",
         ),
-        property("defaultFairSharePreemptionThreshold", "preemption_threshold", "", "of every queue without one"),
+        property(
+            "defaultFairSharePreemptionThreshold",
+            "preemption_threshold",
+            "",
+            "applies to every queue without a threshold of its own or of a queue above",
+        ),
     ],
     ours: &[],
     policies: &["yarn-fair"],
@@ -68,7 +73,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let mut all: Vec<QueueElement> = Vec::new();
     let (mut threshold, mut max) = (None, None);
     let mut queues = Queues::default();
-    // The root may be omitted; its elements apply as those of a queue.
+    // The file may omit the element of the root. Its child elements are read after all others.
     let mut roots: Vec<&Element> = Vec::new();
     for source in sources {
         for element in &source.root("allocations")?.children {
@@ -98,7 +103,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
     let mut known: HashSet<&str> = HashSet::new();
     for QueueElement { element, path, .. } in &all {
         if !known.insert(path) {
-            return Err(element.place.wrong("name", format!("the queue '{}' stands twice", brief(path))));
+            return Err(element.place.wrong("name", format!("the queue '{}' is given twice", brief(path))));
         }
     }
     let paths: Vec<String> = all.iter().map(|queue| queue.path.clone()).collect();
@@ -139,7 +144,7 @@ fn name_of(element: &Element) -> Result<&str> {
     }
 }
 
-/// Adds a queue and then all queues in it.
+/// Adds a queue, followed by its descendants, to `all`.
 fn collect<'n>(
     element: &'n Element,
     above: &str,

@@ -1,4 +1,4 @@
-//! Backfilling: manually calculated schedules, a property, and refused combinations. `twin.rs` compares it with the slow twin.
+//! Backfilling: manually calculated schedules, a property, and refused combinations. `twin.rs` compares backfilling with its slow twin.
 
 use std::path::Path;
 
@@ -44,23 +44,29 @@ fn starts(rule: &str, users: bool, gangs: bool) -> Vec<(String, u64)> {
 
 /// Four cores. `r` is expected to end at 10 and ends at 8.
 ///
+/// - `stop`: h waits for two cores and s for four. Each of them holds up all later jobs.
+/// - `easy`: at 3, two of the four cores that are free at 10 are reserved for h, so b may run beyond 10. s has no reservation and waits
+///   until 23. At 4 no core is left for d. At 8 d starts, because it ends before s can start.
+/// - `conservative`: at 3, s has a reservation for 20, the expected end of h, and b would delay s. At 4 d starts, because it delays no
+///   job. At 8, all reservations are recomputed and are two seconds earlier.
+///
 /// ```text
 /// stop           0       8         18   23  28 29       43
-///                rrrrrrrr hhhhhhhhhh sssss bbbbbbbbbbbbbbbb       h waits for two cores, s for four, and holds up b and d
+///                rrrrrrrr hhhhhhhhhh sssss bbbbbbbbbbbbbbbb
 ///                rrrrrrrr hhhhhhhhhh sssss dddddd
 ///                rrrrrrrr            sssss
 ///                                    sssss
 ///
 /// easy           0  3    8     14    18   23   28
-///                rrrrrrrr hhhhhhhhhh       sssss                  at 3: h is to have two cores at 10, when four are free; so b
-///                rrrrrrrr hhhhhhhhhh       sssss                  may go beyond that, whatever s says, which waits until 23
-///                rrrrrrrr dddddd           sssss                  at 4: no core is left; at 8: d ends before s can start
+///                rrrrrrrr hhhhhhhhhh       sssss
+///                rrrrrrrr hhhhhhhhhh       sssss
+///                rrrrrrrr dddddd           sssss
 ///                   bbbbbbbbbbbbbbbbbbbbbb sssss
 ///
 /// conservative   0   4   8 10        18   23                43
-///                rrrrrrrr hhhhhhhhhh sssss bbbbbbbbbbbbbbbbbb     at 3: s is to start when h ends, at 20, and b would be in
-///                rrrrrrrr hhhhhhhhhh sssss                        the way; at 4: d would not; at 8 all reservations are
-///                rrrrrrrr            sssss                        recomputed, two seconds earlier
+///                rrrrrrrr hhhhhhhhhh sssss bbbbbbbbbbbbbbbbbb
+///                rrrrrrrr hhhhhhhhhh sssss
+///                rrrrrrrr            sssss
 ///                    dddddd          sssss
 /// ```
 #[test]
@@ -75,8 +81,8 @@ fn three_rules_make_three_schedules() {
     assert_eq!(of("conservative"), "r0 d4 h8 s18 b23");
 }
 
-/// A task that exceeds its estimate is expected to end immediately, at every instant. A longer task that needs its room
-/// therefore does not start before it ends.
+/// At every instant, a task that has exceeded its estimate is expected to end immediately. So `wide`, which needs the room of `long`,
+/// keeps its reservation until `long` ends, and `thin` does not start before `wide`.
 #[test]
 fn who_outlives_an_estimate_is_expected_to_end() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -109,13 +115,13 @@ fn tasks_of(case: &Case, dir: &Path) -> Result<Vec<(String, Outcome)>, String> {
     let output = run(&mut command(case, dir, &case.spec()));
     match output.status.code() {
         Some(0) => read_tasks(&dir.join("out"), "fifo"),
-        // No task fits the pool.
+        // Exit code 1: no task fits the pool.
         Some(1) => Ok(Vec::new()),
         _ => Err(said(&output)),
     }
 }
 
-/// Draws jobs of one row that start all at once, with exact estimates, of some users.
+/// Draws a case with one row per job and exact estimates. All tasks of a job start together.
 fn rigid(seed: u64) -> Case {
     let mut case = Case::draw(seed, Weighting::None, &[Placement::Pooled]).backfilled(seed);
     (case.on_blocked, case.policies) = (OnBlocked::Easy, vec![Policy::Fifo]);
@@ -127,8 +133,8 @@ fn rigid(seed: u64) -> Case {
     case
 }
 
-/// With exact estimates the first task in line starts no later than predicted when it became the first. The prediction is the time at
-/// which the tasks that ran then, and the tasks that started before it, have ended.
+/// With exact estimates the first task in line starts no later than predicted when it became the first. The prediction is the first time
+/// at which it fits beside the tasks that ran at that instant or started before it.
 fn keeps_its_promise(case: &Case) -> Result<(), String> {
     let tasks = tasks_of(case, tempfile::tempdir().expect("a temporary folder").path())?;
     let capacity: Vec<u64> = (0..case.dims()).map(|r| case.machines().iter().map(|machine| machine[r]).sum()).collect();
@@ -155,7 +161,11 @@ fn keeps_its_promise(case: &Case) -> Result<(), String> {
         let ends = before.iter().filter_map(|other| end(*other)).filter(|end| *end > first_since);
         let shadow = ends.chain([first_since]).filter(|instant| has_room(*instant)).min();
         if start(row) > shadow {
-            return Err(format!("row {row} starts at {:?}, and was promised {shadow:?}\n{}", start(row), case.csv()));
+            return Err(format!(
+                "row {row} starts at {:?}, and was predicted at {shadow:?}\n{}",
+                start(row),
+                case.csv()
+            ));
         }
         first_since = first_since.max(start(row).unwrap_or_default());
     }
@@ -169,7 +179,7 @@ fn with_right_estimates_the_first_in_line_is_never_delayed() {
     }
 }
 
-/// The draws distinguish the rules, and the property can be violated: skipping violates it.
+/// The draws distinguish the rules, and the property can be violated: `skip` violates it.
 #[test]
 fn the_draws_reach_what_backfilling_is_about() {
     let cases: Vec<Case> = (0..40).map(rigid).collect();
@@ -257,6 +267,6 @@ fn what_makes_no_sense_is_refused() {
         let message = said(&output);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {message}");
         let missing: Vec<_> = says.iter().filter(|text| !message.contains(**text)).collect();
-        assert!(missing.is_empty(), "{args:?} does not say {missing:?}: {message}");
+        assert!(missing.is_empty(), "{args:?} lacks {missing:?}: {message}");
     }
 }

@@ -10,7 +10,7 @@ use crate::determinism::differences;
 use crate::replay::{files, plimsoll, run, said};
 use crate::study_run::contents;
 
-/// A plan with inputs in its own folder and in another one.
+/// A plan with inputs in its own folder and in another folder.
 const PLAN: &str = r#"
 name = "small"
 question = "Is it all there?"
@@ -81,7 +81,7 @@ impl Scratch {
     }
 }
 
-/// A relative URI as a path.
+/// Returns the path that a relative URI encodes.
 fn decoded(id: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), id.as_bytes());
     while let Some((&first, next)) = rest.split_first() {
@@ -108,7 +108,7 @@ fn a_bundle_describes_all_that_is_in_it() {
     place.ok(&[&["bundle", "out", "-o", "one.zip"], &author[..]].concat());
     place.ok(&[&["bundle", "out", "-o", "two.zip"], &author[..]].concat());
     let bytes = |name: &str| std::fs::read(place.path(name)).expect("it was written");
-    assert!(bytes("one.zip") == bytes("two.zip"), "the same results, other bytes");
+    assert!(bytes("one.zip") == bytes("two.zip"), "two bundles of the same results differ");
     place.unpack("one.zip", "unpacked");
     let unpacked: BTreeSet<String> = contents_of(&place.path("unpacked/small")).into_keys().collect();
     for name in [
@@ -126,7 +126,7 @@ fn a_bundle_describes_all_that_is_in_it() {
     ] {
         assert!(unpacked.contains(name), "{name}: {unpacked:?}");
     }
-    // All results, byte by byte.
+    // All results are packed, byte by byte.
     assert_eq!(
         differences(&contents(&place.path("out")), &contents(&place.path("unpacked/small/results/small"))),
         [""; 0]
@@ -136,7 +136,7 @@ fn a_bundle_describes_all_that_is_in_it() {
     assert_eq!(json["@context"][0], "https://w3id.org/ro/crate/1.1/context");
     let graph = json["@graph"].as_array().expect("a graph");
     let ids: Vec<&str> = graph.iter().map(|entity| entity["@id"].as_str().expect("every entity has an id")).collect();
-    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an entity twice");
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "an id of an entity occurs twice");
     let entity = |id: &str| graph.iter().find(|entity| entity["@id"] == id).unwrap_or_else(|| panic!("no {id}"));
     let descriptor = entity("ro-crate-metadata.json");
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_bundle_describes_all_that_is_in_it() {
     assert!(
         action["object"].as_array().expect("inputs").contains(&serde_json::json!({ "@id": "study/data/trace.csv" }))
     );
-    assert!(place.ok(&["bundle", "--verify", "one.zip"]).contains("all as they were packed"));
+    assert!(place.ok(&["bundle", "--verify", "one.zip"]).contains("all unmodified"));
 }
 
 fn gather(value: &Value, links: &mut Vec<String>) {
@@ -200,7 +200,7 @@ fn gather(value: &Value, links: &mut Vec<String>) {
     }
 }
 
-/// All files below a folder, by path.
+/// Returns all files below a folder, by their path below it.
 fn contents_of(folder: &Path) -> BTreeMap<String, PathBuf> {
     let below = |path: &PathBuf| path.strip_prefix(folder).expect("files were listed there").display().to_string();
     files(folder).into_iter().map(|path| (below(&path), path)).collect()
@@ -214,7 +214,7 @@ fn what_is_in_a_bundle_runs_again_to_the_same_bytes() {
     place.ok(&["run", "unpacked/small/study/plans/small.toml", "-o", "again", "-j", "1"]);
     assert_eq!(differences(&contents(&place.path("out")), &contents(&place.path("again"))), [""; 0]);
     assert!(place.ok(&["compare", "unpacked/small/results/small", "again"]).contains("nothing changed"));
-    // The README has these commands.
+    // The README has the commands `run` and `compare` that were executed above.
     let readme = std::fs::read_to_string(place.path("unpacked/small/README.md")).expect("text");
     for part in
         ["plimsoll run study/plans/small.toml -o again", "plimsoll compare results/small again", "Is it all there?"]
@@ -240,14 +240,14 @@ fn what_is_not_whole_is_refused() {
     assert!(readme.contains("Not complete") && readme.contains("fifo run 1"), "{readme}");
     assert!(!place.path("unpacked/small/results/small/cell=machines-2x8c16g/users/policy=fifo/run=1").exists());
     std::fs::write(&table, &whole).expect("writable");
-    // A plan that has changed since the run: the results record its earlier text and inputs.
+    // The plan has changed since the run: the bundle has its earlier text, which the results record.
     place.write("plans/small.toml", &PLAN.replace("2x8c16g", "2x9c16g"));
     place.ok(&["bundle", "out"]);
     place.unpack("small.zip", "old");
     let plan = std::fs::read_to_string(place.path("old/small/study/plans/small.toml")).expect("a plan");
     assert!(plan.contains("2x8c16g") && !plan.contains("2x9c16g"), "{plan}");
     place.write("plans/small.toml", PLAN);
-    // An input that has changed since the run, or that is gone.
+    // An input has changed since the run, or it is gone.
     let weights = std::fs::read_to_string(place.path("plans/weights.csv")).expect("weights");
     place.write("plans/weights.csv", &weights.replace("u0,2", "u0,3"));
     assert!(place.refused(&["bundle", "out"]).contains("weights.csv (it has changed since it was read)"));
@@ -255,7 +255,7 @@ fn what_is_not_whole_is_refused() {
     let message = place.refused(&["bundle", "out", "-o", "none.zip"]);
     assert!(message.contains("weights.csv (it is not in ") && !place.path("none.zip").exists(), "{message}");
     place.write("plans/weights.csv", &weights);
-    // A changed figure or page, and a file that no record lists.
+    // A figure or a page has changed, or there is a file that no record lists.
     for name in ["figures/used_cpu.svg", "report.html", "cell=machines-3x8c16g/figures/shares.csv"] {
         let path = place.path(&format!("out/{name}"));
         let mut bytes = std::fs::read(&path).expect("it was drawn");
@@ -267,11 +267,15 @@ fn what_is_not_whole_is_refused() {
         std::fs::write(&path, bytes).expect("writable");
     }
     place.write("out/notes.txt", "mine");
-    assert!(place.ok(&["bundle", "out", "-o", "noted.zip"]).contains("not of these results, and not in it: notes.txt"));
+    assert!(
+        place
+            .ok(&["bundle", "out", "-o", "noted.zip"])
+            .contains("not packed, since they do not belong to these results: notes.txt")
+    );
     place.unpack("noted.zip", "noted");
     assert!(!place.path("noted/small/results/small/notes.txt").exists());
     std::fs::remove_file(place.path("out/notes.txt")).expect("it is there");
-    // An input that is too large to pack: only its digest is kept.
+    // An input is too large to pack: the bundle has only its digest.
     let message = place.ok(&["bundle", "out", "--largest", "0", "-o", "slim.zip"]);
     assert!(message.contains("trace.csv") && message.contains("only its digest"), "{message}");
     place.ok(&["bundle", "--verify", "slim.zip"]);
@@ -281,7 +285,7 @@ fn what_is_not_whole_is_refused() {
     assert!(place.refused(&["bundle", "--verify", "data/trace.csv"]).contains("not a whole archive"));
 }
 
-/// An archive that another program has changed.
+/// An archive that another program has changed fails the verification.
 #[test]
 fn a_bundle_that_was_changed_is_found_out() {
     use std::io::Write;
@@ -309,8 +313,10 @@ fn a_bundle_that_was_changed_is_found_out() {
     };
     assert!(packed(&longer, None).contains("small/study/data/trace.csv: it is not as it was packed"));
     let without = |name: &str, bytes: Vec<u8>| (name != "small/results/small/report.html").then_some(bytes);
-    assert!(packed(&without, None).contains("results/small/report.html: it is listed and not there"));
-    assert!(packed(&|_, bytes| Some(bytes), Some("small/extra.txt")).contains("extra.txt: it is there and not listed"));
+    assert!(packed(&without, None).contains("results/small/report.html: it is listed but missing"));
+    assert!(
+        packed(&|_, bytes| Some(bytes), Some("small/extra.txt")).contains("extra.txt: it is present but not listed")
+    );
     let undescribed = |name: &str, bytes: Vec<u8>| (name != "small/ro-crate-metadata.json").then_some(bytes);
     assert!(packed(&undescribed, None).contains("ro-crate-metadata.json"));
 }
@@ -330,14 +336,14 @@ fn results_without_runs_are_packed_too() {
         place.ok(&["run", &format!("plans/{name}.toml"), "-o", name]);
         let zip = format!("{name}.zip");
         place.ok(&["bundle", name]);
-        assert!(place.ok(&["bundle", "--verify", &zip]).contains("all as they were packed"));
+        assert!(place.ok(&["bundle", "--verify", &zip]).contains("all unmodified"));
         place.unpack(&zip, "unpacked");
         let unpacked = format!("unpacked/{name}");
         assert!(place.path(&format!("{unpacked}/results/{name}/{file}")).is_file(), "{name}: {file}");
         let json = place.description(&unpacked);
         let root = json["@graph"].as_array().expect("a graph").iter().find(|entity| entity["@id"] == "./");
         assert_eq!(root.expect("a root")["description"], "Why?");
-        // The plan can be run again, and gives the same bytes.
+        // The plan can be run again, and the results have the same bytes.
         let plan = match name {
             "solved" => "study/plans/solved.toml".to_owned(),
             name => format!("study/{name}.toml"),
@@ -351,7 +357,7 @@ fn results_without_runs_are_packed_too() {
         let message = place.refused(&["bundle", name]);
         assert!(message.contains("is not complete") && message.contains(file), "{message}");
     }
-    // Another plan's runs are not mixed with them.
+    // Runs of another plan are not added to these results.
     place.write(
         "plans/other.toml",
         "name = \"o\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"2x4c8g\"\n[workload]\n\

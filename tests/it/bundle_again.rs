@@ -1,4 +1,4 @@
-//! A bundle runs again, from any folder, by the commands of its README; inputs are identified by digest.
+//! The content of a bundle runs again, from any folder, by the commands in its README. Inputs are identified by their digests.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ const WEIGHTS: &str = "w eights;.csv";
 const MACHINES: &str = "#machines $HOME.csv";
 const EVENTS: &str = "sub/events!.csv";
 
-/// A folder with inputs of all kinds.
+/// Returns a folder with inputs of all kinds.
 fn place() -> Scratch {
     let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
     let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
@@ -29,7 +29,7 @@ fn place() -> Scratch {
     place
 }
 
-/// Runs a script in a folder, where `plimsoll` is the program of this build.
+/// Runs a script in a folder. In the script `plimsoll` is the program of this build.
 fn shell(script: &str, folder: &Path) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().expect("it is in a folder");
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -45,7 +45,7 @@ fn commands(readme: &str) -> &str {
     rest.split_once("```").expect("an end").0
 }
 
-/// Bundles results from the top folder, unpacks them in another one, and reproduces them there.
+/// Bundles results from the top folder, unpacks the bundle in another folder, and reproduces the results there.
 fn there_and_back(place: &Scratch, results: &str, name: &str) {
     place.ok(&["bundle", results, "-o", "b.zip"]);
     place.ok(&["bundle", "--verify", "b.zip"]);
@@ -60,7 +60,7 @@ fn there_and_back(place: &Scratch, results: &str, name: &str) {
     assert!(said.contains("nothing changed"), "{said}");
     assert_eq!(differences(&contents(&place.path(results)), &contents(&top.join("again"))), [""; 0]);
     assert!(!crate::replay::files(elsewhere.0.path()).iter().any(|path| path.ends_with("pwned")));
-    // From any other folder, too, by the path of the plan.
+    // The plan also runs from another folder, given by its path.
     let plan = crate::replay::files(&top.join("study")).into_iter().find(|path| path.ends_with(format!("{name}.toml")));
     if let Some(plan) = plan {
         let other = tempfile::tempdir().expect("a temporary folder");
@@ -79,7 +79,7 @@ fn a_plan_with_inputs_of_all_kinds_runs_again() {
          machines = \"{MACHINES}\"\nevents = \"{EVENTS}\"\nplacement = \"first-fit\"\n[workload]\ntrace = \"{TRACE}\"\n"
     );
     place.write("work/plan.toml", &plan);
-    // The results are made from one folder, and packed from another.
+    // The command `run` is executed in one folder, and `bundle` in another.
     let output = run(plimsoll(&["run", "-q", "plan.toml", "-o", "../results/x"]).current_dir(place.path("work")));
     assert!(output.status.success(), "{}", said(&output));
     there_and_back(&place, "results/x", "it's $(x) all");
@@ -119,7 +119,7 @@ fn a_replay_runs_again() {
     assert!(output.status.success(), "{}", said(&output));
     assert!(place.path("results/x/decisions").is_dir());
     there_and_back(&place, "results/x", "_-it's $(touch pwned) `touch pwned` & more");
-    // Every input has its digest in the tables, and in the record of the run.
+    // Every input has its digest in the tables and in `run.json`.
     let run_json = std::fs::read_to_string(place.path("results/x/run.json")).expect("a record");
     let made: serde_json::Value = serde_json::from_str(&run_json).expect("JSON");
     let tables = std::fs::read(place.path("results/x/runs/policy=drf/run=0/runs.parquet")).expect("a table");
@@ -137,7 +137,7 @@ fn a_replay_runs_again() {
         assert!(tables.contains(key) && tables.contains(&digest), "{key}");
         assert_eq!(made["inputs"][name], digest.as_str(), "{run_json}");
     }
-    // A change of any of them makes another run.
+    // A bundle is refused if an input has changed since the run.
     place.write(&format!("work/{MACHINES}"), "name,cpu,memory_gib\na,8,16\nb,9,16\n");
     assert!(place.refused(&["bundle", "results/x"]).contains("it has changed since it was read"));
 }

@@ -1,5 +1,5 @@
-//! Zip files byte by byte, with content that no library writes: files that programs may unpack in two ways are refused; files that other
-//! programs write are accepted.
+//! Zip files that are written byte by byte, with content that no library writes. A file that programs may unpack in two ways is refused.
+//! A file as other programs write it is accepted.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::bundle::Scratch;
 
-/// An entry of an archive. The fields may differ from those of a normal archive.
+/// An entry of an archive. Its fields may differ from those of a normal archive.
 #[derive(Clone, Default)]
 struct Entry {
     name: String,
@@ -20,7 +20,7 @@ struct Entry {
     extra: Vec<u8>,
     comment: Vec<u8>,
     attributes: u32,
-    /// The values of its own header that differ from the catalogue.
+    /// The values of the entry's own header (before its data) that differ from the catalogue.
     own: Own,
 }
 
@@ -29,9 +29,9 @@ struct Own {
     name: Option<&'static str>,
     flags: Option<u16>,
     extra: Vec<u8>,
-    /// Check sum and sizes, packed and unpacked.
+    /// The checksum, the packed size and the unpacked size.
     sizes: Option<[u32; 3]>,
-    /// The bytes after it.
+    /// The bytes after the packed data.
     behind: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ fn deflated(name: &str, bytes: &[u8]) -> Entry {
     Entry { packed: encoder.finish().expect("memory"), method: 8, ..stored(name, bytes) }
 }
 
-/// Numbers in little-endian order, each with its length.
+/// Returns numbers in little-endian order, each with its length in bytes.
 fn numbers(all: &[(u64, usize)]) -> Vec<u8> {
     all.iter().flat_map(|(number, length)| number.to_le_bytes().into_iter().take(*length)).collect()
 }
@@ -85,7 +85,7 @@ impl Entry {
     }
 }
 
-/// The entries, and the catalogue behind them.
+/// Returns the bytes of the entries, and the bytes of the catalogue that follows them.
 fn packed(entries: &[Entry]) -> (Vec<u8>, Vec<u8>) {
     let (mut bytes, mut catalogue) = (Vec::new(), Vec::new());
     for entry in entries {
@@ -109,7 +109,7 @@ fn long_end(entries: usize, size: usize, start: usize, at: usize, more: usize) -
     [b"PK\x06\x06", &numbers(&fields)[..], &vec![0; more], b"PK\x06\x07", &pointer].concat()
 }
 
-/// The description of a bundle with a file of these bytes.
+/// Returns the entry with the description of a bundle. The bundle has one file of these bytes.
 fn description(name: &str, bytes: &[u8], parts: &[&str]) -> Entry {
     let sum: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     let parts: Vec<_> = parts.iter().chain([&name]).map(|id| serde_json::json!({ "@id": id })).collect();
@@ -141,7 +141,7 @@ impl Verified {
     fn passes(&self, archive: &[u8]) {
         self.write(archive);
         let said = self.0.ok(&["bundle", "--verify", "b.zip"]);
-        assert!(said.contains("all as they were packed"), "{said}");
+        assert!(said.contains("all unmodified"), "{said}");
     }
 
     fn refuses(&self, archive: &[u8], says: &str) {
@@ -153,14 +153,14 @@ impl Verified {
 
 const GOOD: &[u8] = b"good, and long enough: good, good, good";
 
-/// A bundle with one file, which is changed.
+/// Returns a bundle with one file, after a change of the file's entry.
 fn changed(change: impl Fn(&mut Entry)) -> Vec<u8> {
     let mut file = deflated("b/a.txt", GOOD);
     change(&mut file);
     archive(&[description("a.txt", GOOD, &[]), file])
 }
 
-/// Moves the sizes of an entry behind its bytes.
+/// Moves the checksum and the sizes of an entry from its own header to the end of its data.
 fn behind(entry: &mut Entry) {
     entry.flags |= 8;
     entry.own.sizes = Some([0; 3]);
@@ -168,7 +168,7 @@ fn behind(entry: &mut Entry) {
     entry.own.behind = [b"PK\x07\x08", &numbers(&[(crc32, 4), (packed, 4), (size, 4)])[..]].concat();
 }
 
-/// Writes sizes of 64 bits into the header before the bytes.
+/// Writes 64-bit sizes into the entry's own header.
 fn widened(entry: &mut Entry) {
     entry.own.sizes = Some([entry.crc32, u32::MAX, u32::MAX]);
     entry.own.extra = field(1, &numbers(&[(entry.size, 8), (entry.packed.len() as u64, 8)]));
@@ -221,7 +221,8 @@ fn a_second_catalogue_is_found_wherever_it_is() {
         let catalogue = [&first[..], &last.listed(description.local().len())].concat();
         [&bytes[..], &catalogue, &end(2, catalogue.len(), bytes.len())].concat()
     };
-    // The offset of the hidden entry: a comment begins where the end, of 22 bytes, would begin; an extra field has a header of four bytes.
+    // The offset of the hidden entry. A comment begins at the place of the end record, which has 22 bytes. An extra field begins with a
+    // header of four bytes.
     for (at, in_comment) in [(archive(&|_| {}).len() - 22, true), (archive(&|_| {}).len() - 18, false)] {
         let hidden = [&first[..], &evil.listed(at)].concat();
         let start = at + evil.local().len();
@@ -257,35 +258,35 @@ fn headers_that_differ_are_found() {
         ("own header differs", Box::new(|file| file.own.sizes = Some([file.crc32, file.packed.len() as u32, 4]))),
         ("own header differs", Box::new(|file| file.own.sizes = Some([0, 0, 0]))),
         (
-            "sizes behind it differ",
+            "sizes after its data differ",
             Box::new(|file| {
                 behind(file);
                 file.own.behind[8] ^= 1;
             }),
         ),
         (
-            "end is not to be found",
+            "end cannot be found",
             Box::new(|file| {
                 *file = stored("b/a.txt", GOOD);
                 behind(file);
             }),
         ),
-        ("something that is not in it", Box::new(|file| file.own.behind = b"more".to_vec())),
-        ("something that is not in it", Box::new(|file| file.own.behind = stored("b/b.txt", b"evil").local())),
-        // After the end of the compressed data, before the end of the entry.
-        ("not what the catalogue", Box::new(|file| file.packed.extend(stored("b/b.txt", b"evil").local()))),
-        ("not what the catalogue", Box::new(|file| file.size += 1)),
-        ("not what the catalogue", Box::new(|file| file.size -= 1)),
-        ("not what the catalogue", Box::new(|file| file.crc32 ^= 1)),
+        ("data that are not in it", Box::new(|file| file.own.behind = b"more".to_vec())),
+        ("data that are not in it", Box::new(|file| file.own.behind = stored("b/b.txt", b"evil").local())),
+        // Additional bytes after the end of the compressed data and before the end of the entry.
+        ("its content differs", Box::new(|file| file.packed.extend(stored("b/b.txt", b"evil").local()))),
+        ("its content differs", Box::new(|file| file.size += 1)),
+        ("its content differs", Box::new(|file| file.size -= 1)),
+        ("its content differs", Box::new(|file| file.crc32 ^= 1)),
         (
-            "not what the catalogue",
+            "its content differs",
             Box::new(|file| {
                 *file = Entry { size: GOOD.len() as u64 + 4, ..stored("b/a.txt", GOOD) };
             }),
         ),
-        ("needs a newer program", Box::new(|file| file.needed = 99)),
+        ("requires a newer program", Box::new(|file| file.needed = 99)),
         ("encrypted", Box::new(|file| file.flags = 1)),
-        ("not every program knows", Box::new(|file| file.method = 12)),
+        ("not every program supports", Box::new(|file| file.method = 12)),
         ("a file and a folder", Box::new(|file| file.attributes = 0x10)),
         ("a file and a folder", Box::new(|file| file.attributes = 0o040_644 << 16)),
         ("a folder with bytes", Box::new(|file| file.name += "/")),
@@ -315,19 +316,19 @@ fn names_that_are_one_file_somewhere_are_refused() {
         let entries = [one, other].map(|name| Entry { flags: 0x800, ..stored(name, b"") });
         archive(&[&[description("a.txt", GOOD, &[]), deflated("b/a.txt", GOOD)], &entries[..]].concat())
     };
-    place.refuses(&both("b/report-σ.html", "b/report-ς.html"), "there twice");
-    place.refuses(&both("b/caf\u{e9}", "b/cafe\u{301}"), "an accent behind its letter");
-    place.refuses(&beside("b/A.TXT"), "there twice");
+    place.refuses(&both("b/report-σ.html", "b/report-ς.html"), "occurs twice");
+    place.refuses(&both("b/caf\u{e9}", "b/cafe\u{301}"), "an accent after its letter");
+    place.refuses(&beside("b/A.TXT"), "occurs twice");
     place.refuses(&beside("b/a.txt;1"), "a semicolon and a number");
     place.refuses(&beside(&format!("b/{}c", "a/".repeat(500))), "longer than 1,000 bytes");
 }
 
-/// Parts that are neither files nor folders of the bundle.
+/// Parts that are neither files nor folders of the bundle are reported.
 #[test]
 fn parts_that_are_not_there_are_found() {
     let place = Verified::new();
     for part in ["gone.txt", "below/", "https://example.org/data.csv"] {
         let entries = [description("a.txt", GOOD, &[part]), deflated("b/a.txt", GOOD)];
-        place.refuses(&archive(&entries), &format!("{part}: it is listed as a part (hasPart) and not there"));
+        place.refuses(&archive(&entries), &format!("{part}: it is listed as a part (hasPart) but missing"));
     }
 }

@@ -22,7 +22,7 @@ impl Scratch {
     }
 }
 
-/// A folder that references files outside of it, by name or by link.
+/// References of a results folder to files outside of it, by name or by link, are refused or not packed.
 #[test]
 fn nothing_of_another_place_is_packed() {
     let place = Scratch::new();
@@ -30,7 +30,7 @@ fn nothing_of_another_place_is_packed() {
     let before: Vec<String> =
         [study, made].iter().map(|n| std::fs::read_to_string(place.path(n)).expect("text")).collect();
     place.write("secret.txt", "secret");
-    // A name that leads to another folder, both for the zip file and for the entries in it.
+    // The name of the study leads to another folder, both for the zip file and for the entries in it.
     for name in ["../evil", "/evil", "a/b", "..", ".x", "-v", "a\\b", "a\u{1}b", "nul", "a:b"] {
         let name = serde_json::to_string(name).expect("a text");
         place.edit(study, |text| text.replace("\"name\": \"small\"", &format!("\"name\": {name}")));
@@ -63,7 +63,7 @@ fn nothing_of_another_place_is_packed() {
     let output = run(plimsoll(&["bundle", "../out", "-o", "x.zip"]).current_dir(place.path("data")));
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("outside of the current folder"), "{}", said(&output));
-    // File lists that reference files outside of the folder.
+    // A manifest references a file outside of the folder.
     place.edit("out/made.json", |text| text.replace("\"figures/used_cpu.svg\"", "\"../secret.txt\""));
     assert!(place.refused(&["bundle", "out"]).contains("../secret.txt"));
 }
@@ -99,7 +99,7 @@ fn links_are_refused_and_end() {
     assert!(bundle(".", "work/out").status.success());
 }
 
-/// The entries of an archive: names, contents, and whether they are links.
+/// The entries of an archive, each with its name, its content, and whether it is a link.
 type Entries<'a> = Vec<(&'a str, &'a [u8], bool)>;
 
 /// Writes an archive with these entries, and a description that lists the files of `listed`.
@@ -142,9 +142,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
         assert!(says.iter().all(|part| message.contains(part)), "{says:?}: {message}");
     };
     packed(&zip, &vec![("b/a.txt", good, false)], &[("a.txt", 4, &sum)]);
-    assert!(
-        place.ok(&["bundle", "--verify", "b.zip"]).contains("1 file, 4 bytes when unpacked, all as they were packed")
-    );
+    assert!(place.ok(&["bundle", "--verify", "b.zip"]).contains("1 file, 4 bytes when unpacked, all unmodified"));
     for (name, says) in [
         ("b/../../a.txt", "another folder"),
         ("/a.txt", "absolute"),
@@ -166,7 +164,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
         &[("a.txt", 11, &sha256(b"/etc/passwd"))],
         &["b/a.txt: it is a link"],
     );
-    // The list is empty.
+    // The description lists no files.
     refused(&vec![], &[], &["lists no files"]);
     // An entry unpacks to more bytes than listed: reading stops at the listed size.
     let zeros = vec![0; 1 << 24];
@@ -182,7 +180,7 @@ fn archives_that_are_not_what_they_seem_are_refused() {
     assert!(message.contains("longer than 128 MiB"), "{message}");
 }
 
-/// Archives that no zip library would write.
+/// Archives that no zip library would write are refused.
 #[test]
 fn archives_that_programs_unpack_in_two_ways_are_refused() {
     let place = Scratch(tempfile::tempdir().expect("a temporary folder"));
@@ -198,14 +196,14 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
         let message = place.refused(&["bundle", "--verify", "b.zip"]);
         assert!(message.contains(says), "{says}: {message}");
     };
-    refused(&bytes, "b/reporX.html: it is there and not listed");
+    refused(&bytes, "b/reporX.html: it is present but not listed");
     // One name twice: which one is unpacked depends on the program.
     let mut twice = bytes.clone();
     while let Some(at) = twice.windows(6).position(|window| window == b"reporX") {
         twice[at + 5] = b't';
     }
-    refused(&twice, "b/report.html: it is there twice");
-    // An entry that is in the file but not in its catalogue: a program that reads from the start unpacks it.
+    refused(&twice, "b/report.html: it occurs twice");
+    // An entry is in the file but not in its catalogue: a program that reads from the start unpacks it.
     let end = bytes.len() - 22;
     let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize;
     let (size, start) = (number(end + 12), number(end + 16));
@@ -217,7 +215,7 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
     let end = hidden.len() - 22;
     (hidden[end + 8], hidden[end + 10]) = (2, 2);
     hidden[end + 12..end + 16].copy_from_slice(&((size - length) as u32).to_le_bytes());
-    refused(&hidden, "b/report.html: before it there is something that is not in the catalogue");
+    refused(&hidden, "b/report.html: before it there are data that are not in the catalogue");
     // Bytes before and after the archive, and a truncated archive.
     refused(&[b"MZ", &bytes[..]].concat(), "catalogue");
     refused(&[&bytes[..], b"more"].concat(), "catalogue");
@@ -225,7 +223,7 @@ fn archives_that_programs_unpack_in_two_ways_are_refused() {
     refused(b"PK", "too short");
 }
 
-/// The packed bytes are the bytes compared with the record, even if another process changes the files meanwhile.
+/// The packed bytes are the bytes that were compared with the record, even if another process changes the files in the meantime.
 #[test]
 fn what_changes_between_the_look_and_the_packing_is_noticed() {
     let place = Scratch::new();
@@ -254,7 +252,7 @@ fn what_changes_between_the_look_and_the_packing_is_noticed() {
     }
 }
 
-/// Damaged receipts that belong to no run of the plan, or to a run that has another, sound receipt.
+/// Damaged receipts that belong to no run of the plan, or to a run that has another, sound receipt, are not packed.
 #[test]
 fn what_is_damaged_and_not_needed_is_left_out() {
     let place = Scratch::new();
@@ -266,8 +264,8 @@ fn what_is_damaged_and_not_needed_is_left_out() {
     for text in ["damaged".to_owned(), whole.replace("policy", "polizy")] {
         place.write(&format!("out/{stray}"), &text);
         let said = place.ok(&["bundle", "out"]);
-        assert!(said.contains(&format!("not of these results, and not in it: {stray}")), "{said}");
-        assert!(place.ok(&["bundle", "--verify", "small.zip"]).contains("as they were packed"));
+        assert!(said.contains(&format!("not packed, since they do not belong to these results: {stray}")), "{said}");
+        assert!(place.ok(&["bundle", "--verify", "small.zip"]).contains("all unmodified"));
     }
     // A missing run is reported as missing, together with the damaged record.
     std::fs::remove_file(&first).expect("it is there");
@@ -308,8 +306,8 @@ fn plans_of_any_number_of_runs_are_read_at_once() {
         "{message}"
     );
     let said = place.ok(&["compare", "one", "one"]);
-    assert!(said.contains("6 of 40000399997 runs are here") && said.contains("nothing changed"), "{said}");
-    // A receipt of a run with a higher number than the others.
+    assert!(said.contains("6 of 40000399997 runs are complete") && said.contains("nothing changed"), "{said}");
+    // A receipt has a higher run number than the others.
     let moved = |text: &str| text.replace("/run=1/", "/run=7/");
     for path in crate::replay::files(&place.path("one")) {
         let name = path.display().to_string();
@@ -323,11 +321,11 @@ fn plans_of_any_number_of_runs_are_read_at_once() {
     forge(second.expect("a second run"), moved);
     for verb in ["plot", "report"] {
         let message = place.refused(&[verb, "one"]);
-        assert!(message.contains("experiment.json: it asks for 1600024 runs"), "{message}");
+        assert!(message.contains("experiment.json: it requests 1600024 runs"), "{message}");
     }
 }
 
-/// Statistics that no manifest lists.
+/// Statistics that no manifest lists are not drawn.
 #[test]
 fn statistics_without_a_record_are_not_drawn() {
     let place = Scratch(tempfile::tempdir().expect("a temporary folder"));

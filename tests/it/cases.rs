@@ -1,11 +1,11 @@
-//! Worked examples through the binary: the DRF paper's, and small traces with an evident outcome.
+//! Worked examples, run through the binary: those of the DRF paper, and small traces with an evident outcome.
 
 use std::path::Path;
 
 use crate::frame::Frame;
 use crate::replay::{plimsoll, read_tasks, run, said};
 
-/// `(job, task, start in seconds)` of the tasks that start, by start, job and task.
+/// The tasks that start, as `(job, task, start in seconds)`, ordered by start, job and task.
 type Starts = Vec<(String, u64, u64)>;
 
 /// Replays a trace and reads the starts of its tasks.
@@ -27,7 +27,7 @@ fn starts(out: &Path, policy: &str) -> Starts {
     starts
 }
 
-/// How many tasks of a job start in a second.
+/// Returns the number of tasks of a job that start in a second.
 fn count(starts: &Starts, job: &str, second: u64) -> usize {
     starts.iter().filter(|start| start.0 == job && start.2 == second).count()
 }
@@ -62,11 +62,11 @@ fn the_decisions_are_those_of_the_drf_papers_table_1() {
         let table = Frame::open(&out.join("decisions/policy=drf/run=0/decisions.parquet"));
         let text = |name: &str| table.names(name, "");
         let turns = text("turn");
-        // The tenth core is missing, which ends the round at one user, so that the turn of the other does not come.
+        // All nine cores are in use. The first blocked user ends the round, and the other user waits.
         assert_eq!(turns[..5], ["launched"; 5]);
         assert_eq!(turns[5..], ["blocked", "waits"]);
         assert_eq!(text("user")[..5].join(" "), wanted);
-        // Of A before its second and its third task, and of B before its second: Table 1's dominant shares.
+        // Table 1's dominant shares: of A before its second task, of B before its second task, and of A before its third task.
         let before: Vec<f64> = table.real("dominant_share").iter().flatten().copied().skip(2).take(3).collect();
         for (share, ninths) in before.iter().zip([2.0, 3.0, 4.0]) {
             assert!((share - ninths / 9.0).abs() < 1e-9, "{before:?}");
@@ -79,7 +79,7 @@ fn the_decisions_are_those_of_the_drf_papers_table_1() {
 fn the_tie_rule_decides_who_goes_first() {
     let first = b"job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,A,0,10,1,1,4\nb,B,0,10,1,3,1\n";
     for (ties, earlier, later) in [("lowest-id", "a", "b"), ("highest-id", "b", "a")] {
-        // Three cores and four GiB hold either task, not both.
+        // Three cores and four GiB have room for either task, but not for both.
         let starts = replay(first, "drf", &["--machines", "1x3c4g", "--placement", "pooled", "--ties", ties]);
         assert_eq!((count(&starts, earlier, 0), count(&starts, later, 10)), (1, 1), "{ties}");
     }
@@ -88,7 +88,8 @@ fn the_tie_rule_decides_who_goes_first() {
 #[test]
 fn each_policy_of_the_paper_ends_where_it_should_on_the_papers_users() {
     let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", "lowest-id"];
-    // Calculated by hand in `slow_checks`. Under `fifo` A fills the memory with 4 tasks, and one task of B fits beside them.
+    // The expected numbers are calculated manually in `slow_checks`. Under `fifo` A fills the memory with 4 tasks, and one task of B fits
+    // beside them.
     for (policy, a, b) in
         [("asset", 3, 2), ("maxmin:cpu", 4, 1), ("maxmin:memory", 3, 2), ("fifo", 4, 1), ("drf", 3, 2)]
     {
@@ -138,10 +139,10 @@ fn a_horizon_cuts_the_run() {
     let all = replay(trace, "drf", &["--machines", "1x1c"]);
     assert_eq!(all, [("a".into(), 0, 0), ("b".into(), 0, 10), ("c".into(), 0, 50)]);
     let cut = replay(trace, "drf", &["--machines", "1x1c", "--until", "30s"]);
-    assert_eq!(cut, all[..2], "what arrives past the horizon does not start");
+    assert_eq!(cut, all[..2], "a job that arrives after the horizon does not start");
 }
 
-/// The column of a table, by job.
+/// Returns the values of a column by job.
 fn by_job(table: &Frame, column: &str) -> Vec<(String, Option<i64>)> {
     let values = table.integers(column).iter().copied();
     let mut rows: Vec<(String, Option<i64>)> = table.names("job", "").into_iter().zip(values).collect();
@@ -149,8 +150,8 @@ fn by_job(table: &Frame, column: &str) -> Vec<(String, Option<i64>)> {
     rows
 }
 
-/// Tasks that wait at the end of a run were released; tasks that are too large, or wait for a stage, were not. An amount of work that
-/// exceeds the range of its column is null, and there is a warning.
+/// Tasks that wait at the end of a run have a release time. Tasks that are too large, or that wait for a stage, have none. An amount of
+/// work that exceeds the range of its column is null, and there is a warning.
 #[test]
 fn tables_say_when_waiting_tasks_were_released_and_which_work_is_too_much() {
     const TRACE: &str = "job,user,submit_s,duration_s,tasks,cpu,stage,after\nendless,u,0,1e12,100,1,,\n\

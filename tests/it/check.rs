@@ -1,4 +1,4 @@
-//! `plimsoll check`: the paper's Table 2, self-contained counterexamples, and faulty mechanisms that are detected.
+//! `plimsoll check`: Table 2 of the DRF paper, self-contained counterexamples, and faulty mechanisms that are detected.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub fn search(domain: Domain) -> SearchSpace {
 }
 
 pub fn check(candidate: &Candidate, promises: &[Requirement], domain: Domain) -> Vec<Finding> {
-    survey(candidate, promises, &search(domain), &|_| Ok(())).expect("nobody ends the search")
+    survey(candidate, promises, &search(domain), &|_| Ok(())).expect("no caller ends the search")
 }
 
 fn divisible(property: Property) -> Requirement {
@@ -43,7 +43,7 @@ fn ceei() -> Candidate {
     Candidate::own("ceei", Ceei)
 }
 
-/// Ghodsi et al., NSDI 2011, Table 2: asset fairness, CEEI, DRF.
+/// Ghodsi et al., NSDI 2011, Table 2. The columns are asset fairness, CEEI and DRF.
 const TABLE_2: [(Property, [bool; 3]); 8] = [
     (Property::SharingIncentive, [false, true, true]),
     (Property::StrategyProofness, [true, false, true]),
@@ -87,7 +87,7 @@ fn stands_on_its_own(candidate: &Candidate, found: &Counterexample) {
     assert!(loss > 1e-7, "{}: {:?} loses {loss}", candidate.name(), found.lines());
 }
 
-/// Returns the violation of the property in tasks of the most affected user, for endless tasks and equal weights.
+/// Returns the violation of a property, in tasks of the most affected user. The users have unlimited tasks and equal weights.
 fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Change>, after: Option<&[f64]>) -> f64 {
     let needs = |user: usize| -> Vec<f64> { draft.users[user].demand.iter().map(|&amount| amount as f64).collect() };
     let runs = |user: usize, bundle: Vec<f64>| {
@@ -107,7 +107,7 @@ fn loss(draft: &Draft, property: Property, before: &[f64], change: Option<&Chang
             most(&mut (0..users * users).map(|at| runs(at / users, holds(at % users)) - before[at / users]))
         }
         (Property::Bottleneck, None) => {
-            // Endless tasks and equal weights: equal amounts of the resource that is dominant for every user.
+            // Each user has an equal amount of the resource that is dominant for every user.
             let share = |user: usize, r: usize| needs(user)[r] / capacity[r];
             let all = |r: usize| (0..users).all(|u| (0..capacity.len()).all(|s| share(u, r) >= share(u, s) - 1e-12));
             let r = (0..capacity.len()).find(|&r| all(r)).expect("there is a bottleneck");
@@ -186,7 +186,7 @@ fn is_minimal(candidate: &Candidate, found: &Counterexample) {
     }
 }
 
-/// Theorem 14 needs strictly positive demands, whatever the policy.
+/// Theorem 14 (population monotonicity) requires strictly positive demands, whatever the policy.
 #[test]
 fn with_zero_demands_population_monotonicity_fails_for_drf_and_not_for_drf_alone() {
     for candidate in [drf(), asset(), ceei()] {
@@ -194,7 +194,7 @@ fn with_zero_demands_population_monotonicity_fails_for_drf_and_not_for_drf_alone
         let found = finding.counterexample.unwrap_or_else(|| panic!("{} fails", candidate.name()));
         assert!(found.draft.users.iter().any(|user| user.demand.contains(&0)) || candidate.name() == "ceei");
         stands_on_its_own(&candidate, &found);
-        assert!(found.draft.users.len() == 3, "two users at most: {:?}", found.lines());
+        assert!(found.draft.users.len() == 3, "the counterexample needs three users: {:?}", found.lines());
     }
 }
 
@@ -238,7 +238,7 @@ fn counterexamples_stay_in_their_domain() {
     }
 }
 
-/// Gives tasks by a rule.
+/// A mechanism that computes the tasks by a function.
 struct Rule(fn(&Instance) -> Vec<Exact>);
 
 impl Mechanism for Rule {
@@ -263,7 +263,7 @@ fn equal_parts(instance: &Instance, of: &Exact) -> Vec<Exact> {
     (0..users).map(|user| with_part(instance, user, &part)).collect()
 }
 
-/// Each broken mechanism is reported for the property that it breaks, with a minimal counterexample, and keeps others.
+/// Each broken mechanism is reported for the properties that it violates, with a minimal counterexample, and not for the others.
 #[test]
 fn broken_mechanisms_are_caught() {
     let dictator = Candidate::own(
@@ -303,7 +303,7 @@ fn broken_mechanisms_are_caught() {
     );
     assert_eq!(fails(&equal, Property::ParetoEfficiency).map(|found| found.draft.dims()), Some(2));
     assert_eq!(size(fails(&greedy, Property::Feasibility)), Some((1, 1, 3)));
-    assert!(fails(&greedy, Property::ParetoEfficiency).is_none(), "an absent resource is judged once");
+    assert!(fails(&greedy, Property::ParetoEfficiency).is_none(), "overuse is reported only once, as infeasible");
     assert_eq!(size(fails(&envious, Property::EnvyFreeness)), Some((2, 1, 5)));
 }
 
@@ -320,9 +320,9 @@ fn nonsense_is_told() {
     for senseless in [f64::NAN, f64::INFINITY, -1.0] {
         let candidate = Candidate::own("senseless", Nonsense(senseless, 0));
         let findings = check(&candidate, &Requirement::divisible(), Domain::Positive);
-        let found = findings[0].counterexample.as_ref().expect("such an allocation is impossible");
+        let found = findings[0].counterexample.as_ref().expect("the allocation is impossible");
         assert!(found.verdict().starts_with("A is given"), "{}", found.verdict());
-        assert!(findings[1..].iter().all(|finding| finding.cases == 0), "nothing else is asked");
+        assert!(findings[1..].iter().all(|finding| finding.cases == 0), "no other property is checked");
     }
     let crowd = only(&Candidate::own("crowd", Nonsense(0.0, 1)), divisible(Property::EnvyFreeness), Domain::Positive);
     assert!(!crowd.holds() && crowd.unsolved > 0 && crowd.cases == 0);
@@ -330,7 +330,8 @@ fn nonsense_is_told() {
     assert!(why.contains("to 2 users of 1 (capacity: cpu 1; A: cpu 1)"), "{why}");
 }
 
-/// A mechanism that rewards a user for declaring more of the first resource. The search finds the lie and simplifies its numbers.
+/// A mechanism that rewards a user for a larger claim of the first resource is reported. The search finds the lie and simplifies its
+/// numbers.
 #[test]
 fn a_mechanism_that_rewards_a_lie_is_caught() {
     let bribed = Candidate::own(
@@ -364,7 +365,7 @@ fn noise_is_not_a_counterexample() {
         let findings = check(&Candidate::own("noisy", Noisy(noise)), &Requirement::divisible(), Domain::Positive);
         findings.iter().filter(|finding| finding.holds()).count()
     };
-    assert_eq!(holds(1e-8), 8, "all but resource monotonicity");
+    assert_eq!(holds(1e-8), 8, "all properties except resource monotonicity");
     assert!(holds(1e-3) < 4);
 }
 
@@ -379,7 +380,7 @@ fn findings_do_not_depend_on_the_number_of_threads() {
             let lines = finding.counterexample.map(|found| found.lines());
             (finding.requirement, finding.instances, finding.cases, finding.unsolved, lines)
         };
-        findings.expect("nobody ends the search").into_iter().map(told).collect::<Vec<_>>()
+        findings.expect("no caller ends the search").into_iter().map(told).collect::<Vec<_>>()
     };
     assert_eq!(on(1), on(3));
 }

@@ -1,4 +1,4 @@
-//! `plimsoll check` on whole tasks: policies of the simulation, and their promises up to one task.
+//! `plimsoll check` with whole tasks: policies of the simulation, and their properties up to one task.
 
 use plimsoll::books::Books;
 use plimsoll::fair::OnBlocked;
@@ -17,7 +17,7 @@ fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
     Candidate::integral(policy, on_blocked).expect("a policy for any cluster")
 }
 
-/// With whole tasks, the properties of divisible tasks fail as stated and hold up to one task, if a blocked user ends the round.
+/// With whole tasks and a round that ends at the first blocked user, the properties of divisible tasks fail, but hold up to one task.
 #[test]
 fn whole_tasks_keep_promises_up_to_one_task() {
     let stop = check(&simulated("drf", OnBlocked::Stop), &Requirement::integral(), Domain::Positive);
@@ -34,12 +34,18 @@ fn whole_tasks_keep_promises_up_to_one_task() {
     for property in [Property::Levels, Property::SingleResource, Property::Bottleneck] {
         assert!(holds(&stop, property, Reading::UpToOneTask), "{}", property.name());
     }
-    assert!(!holds(&stop, Property::EnvyFreeness, Reading::UpToOneOwnTask), "the share before the task decides");
+    assert!(
+        !holds(&stop, Property::EnvyFreeness, Reading::UpToOneOwnTask),
+        "users are ordered by the share before the task"
+    );
     assert!(!holds(&stop, Property::ParetoEfficiency, Reading::Whole), "a blocked user blocks the others");
     let skip = check(&simulated("drf", OnBlocked::Skip), &Requirement::integral(), Domain::Positive);
     assert!(holds(&skip, Property::ParetoEfficiency, Reading::Whole));
     assert!(holds(&skip, Property::EnvyFreeness, Reading::UpToOneTask));
-    assert!(!holds(&skip, Property::Levels, Reading::UpToOneTask), "small tasks fill what a large one leaves");
+    assert!(
+        !holds(&skip, Property::Levels, Reading::UpToOneTask),
+        "small tasks use room that is too small for a large one"
+    );
     let slots = only(
         &simulated("slot:1", OnBlocked::Skip),
         Requirement { property: Property::Feasibility, reading: Reading::Whole },
@@ -48,9 +54,8 @@ fn whole_tasks_keep_promises_up_to_one_task() {
     assert!(!slots.holds(), "slots overfill machines");
 }
 
-/// Parkes, Procaccia and Shah, EC 2012, section 5: if users are ordered by the share that they would have with one task more
-/// (SequentialMinMax), whole tasks keep Pareto efficiency, the sharing incentive without relaxation, and envy-freeness up to one
-/// task of the user's own.
+/// Parkes, Procaccia and Shah, EC 2012, section 5 (SequentialMinMax): users are ordered by the share that they would have with one more
+/// task. Whole tasks then have Pareto efficiency, the unrelaxed sharing incentive, and envy-freeness up to one task of the user's own.
 #[test]
 fn sequential_min_max_keeps_what_its_paper_promises() {
     let (on_blocked, ties) = (OnBlocked::Skip, fair::Ties::default());
@@ -93,7 +98,7 @@ fn a_round_of_the_engine_is_progressive_filling() {
     }
 }
 
-/// The whole tasks of the engine are the paper's: Table 1 ends with three tasks of A and two of B.
+/// A round of the engine ends like the paper's Table 1, with three tasks of A and two of B.
 #[test]
 fn a_round_of_the_engine_is_the_papers_table_1() {
     let draft = Draft { capacity: vec![9, 18], users: vec![DraftUser::new(vec![1, 4]), DraftUser::new(vec![3, 1])] };
@@ -117,12 +122,14 @@ fn a_users_own_policy_is_caught() {
     let candidate = Candidate::integral(own, OnBlocked::Skip).expect("a policy for any cluster");
     for property in [Property::EnvyFreeness, Property::SharingIncentive] {
         let requirement = Requirement { property, reading: Reading::UpToOneTask };
-        let found = only(&candidate, requirement, Domain::Positive).counterexample.expect("it has a favourite");
+        let found =
+            only(&candidate, requirement, Domain::Positive).counterexample.expect("the favourite is served first");
         assert_eq!((found.draft.users.len(), found.draft.dims()), (2, 1), "{:?}", found.lines());
     }
 }
 
-/// Integral tasks are those of the engine; a replay has the same result.
+/// A counterexample with whole tasks has the allocation of the engine. The `solve` command that `check` prints for it has the same
+/// result.
 #[test]
 fn replays_of_whole_tasks_lead_to_what_was_found() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -61,7 +61,7 @@ fn every_help_text_fits() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Three resources, policies with long names, users with long names; small enough to be run often.
+/// A plan with three resources, and long names of policies and users. It is small enough to be run often.
 const PLAN: &str = r#"
 name = "small"
 policies = ["fifo", "maxmin:memory", "slot:2", "pnorm:2"]
@@ -87,7 +87,7 @@ duration = { distribution = "lognormal", median = 20, sigma = 0.6 }
 demand = { cpu = 3, memory_gib = 1, gpu = 1 }
 "#;
 
-/// Every verb, in a folder with the data of the repository and a trace. Output for programs (JSON, CSV, scripts) is omitted.
+/// Every verb, executed in a folder with the data of the repository and a trace. Output for programs (JSON, CSV, scripts) is omitted.
 const COMMANDS: &[&str] = &[
     "run small.toml",
     "run swept.toml",
@@ -146,7 +146,7 @@ fn yard() -> tempfile::TempDir {
     dir
 }
 
-/// At 80 columns no line is longer, and no word is broken: every word also occurs in the output without line breaks.
+/// With 80 columns no line is longer than 80 characters and no word is broken: every word also occurs in the output without line breaks.
 #[test]
 fn the_output_of_every_verb_fits() {
     let dir = yard();
@@ -169,7 +169,7 @@ fn the_output_of_every_verb_fits() {
         let known = words(&long);
         let broken: Vec<&str> = words(&text).into_iter().filter(|word| !known.contains(word)).collect();
         if !broken.is_empty() {
-            wrong.push(format!("{line}: words that are none: {broken:?}"));
+            wrong.push(format!("{line}: broken words: {broken:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -181,7 +181,7 @@ fn a_sweep_has_a_row_a_cell_and_policy_and_wide_has_all_columns() {
     let narrow = program(dir.path(), &["run", "swept.toml", "-q"], None);
     let text = String::from_utf8_lossy(&narrow.stdout).into_owned();
     let rows = |text: &str, policy: &str| text.lines().filter(|line| line.contains(policy)).count();
-    // Each policy has a row for each of the six cells in the table of means and in that of differences.
+    // Each policy has one row per cell, six in the table of means and six in the table of differences.
     assert_eq!([rows(&text, " maxmin:memory"), rows(&text, " slot:2")], [12, 12], "{text}");
     let wide = program(dir.path(), &["run", "swept.toml", "-q", "--wide"], None);
     let wide = String::from_utf8_lossy(&wide.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! Runs under the control plane: without faults and delays they equal runs without it, and failures have their known costs.
+//! Runs under the control plane: without faults and delays they equal runs without a control plane, and failures have their known costs.
 
 use std::path::{Path, PathBuf};
 
@@ -21,15 +21,15 @@ fn tables(plan: &Path, out: &Path, set: &[&str]) -> Lines {
     let output = run(&mut command);
     assert!(output.status.success(), "{}: {}", plan.display(), said(&output));
     let mut lines = Tables::read(out).lines;
-    // The statistics have rows about these columns; they are computed from the tables that are compared.
+    // The statistics are omitted: they have rows about the omitted columns, and are computed from tables that are compared.
     let own = ["runs.control_", "runs.online_", "runs.offline_", "differences", "estimates"];
     lines.retain(|name, _| !own.iter().any(|own| name.starts_with(own)));
     assert!(lines.len() > 20, "{lines:?}");
     lines
 }
 
-/// Compares both kinds of runs. Random plans have policies, quotas, labels, gangs, stages, urgent tasks that request room, devices and
-/// placement rules in all combinations that a control plane allows.
+/// Compares runs of random plans with and without a control plane. The plans have policies, quotas, labels, gangs, stages, urgent tasks
+/// that request room, devices and placement rules in all combinations that a control plane allows.
 #[test]
 fn without_faults_and_delays_a_run_under_the_control_plane_is_the_run_without_one() {
     let plans: u64 = std::env::var("PLIMSOLL_CONTROL_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
@@ -111,8 +111,8 @@ fn fault(at: &str, what: &str, rest: &str) -> String {
     format!("[[control.fault]]\nat = \"{at}\"\nwhat = \"{what}\"\n{rest}\n")
 }
 
-/// A master that is dead for 5 s and recovers for 10 s delays a waiting job by the rest of that time: FuxiMaster dies at 10 s, room is free
-/// from 22 s on, and the job starts at 25 s. Running tasks are not affected.
+/// FuxiMaster dies at 10 s. It is dead for 5 s, then it recovers for 10 s. Room is free from 22 s on, but a waiting job starts only
+/// after the recovery, at 25 s. Running tasks are not affected.
 #[test]
 fn while_no_master_decides_nothing_new_starts() {
     let trace = ["a,u,0,20,2,4,1", "b,v,5,30,1,4,1", "c,v,12,30,1,4,1"];
@@ -121,7 +121,7 @@ fn while_no_master_decides_nothing_new_starts() {
     assert_eq!(story[2..], [finished("b", 22.0, 52.0), finished("c", 22.0, 52.0)]);
     let (story, runs) = self::story(&trace, &fault("10s", "master-crash", "lasts = \"5s\""));
     assert_eq!(story[..2], [finished("a", 2.0, 22.0), finished("a", 2.0, 22.0)]);
-    // The master of `c` starts only when FuxiMaster speaks again.
+    // The application master of `c` starts only after the recovery of FuxiMaster, and takes 2 s to start.
     assert_eq!(story[2..], [finished("b", 25.0, 55.0), finished("c", 27.0, 57.0)]);
     assert_eq!(runs.integers("control_down_us"), [Some(15_000_000)]);
     assert_eq!(runs.integers("control_faults"), [Some(1)]);
@@ -139,7 +139,7 @@ fn a_machine_that_is_down_costs_its_work_and_the_time_until_it_is_missed() {
     assert!((14.0..=15.0).contains(lost) && (19.0..=20.0).contains(again), "missed at {lost} s, again at {again} s");
     assert_eq!(*end, again + 30.0);
     assert_eq!(runs.integers("offline_workers_stopped"), [Some(1)]);
-    // Of 30 s of demanded work, 8 s were wasted.
+    // The task ran for 8 s before the failure, and this work is wasted.
     let discarded = runs.real("offline_discarded")[0].expect("a share");
     assert!((discarded - 8.0 / (8.0 + 4.0 + 30.0)).abs() < 0.1, "{discarded}");
 }
@@ -167,9 +167,9 @@ fn a_restarted_tubo_costs_nothing() {
     assert_eq!(runs.integers("offline_workers_stopped"), [Some(0)]);
 }
 
-/// The scenario of `order_by_hints`: machine 0 is unreachable for so long that its task moves to machine 1, FuxiMaster fails, and
-/// machine 0 is back before FuxiMaster has recovered. There are two copies and one request. In the order of machines the old copy stays,
-/// and the task begins again at 35 s. If hints order the copies, the copy that its application master has in its hints stays.
+/// The scenario of `order_by_hints`. Machine 0 is unreachable for so long that its task moves to machine 1. Then FuxiMaster fails, and
+/// machine 0 is back before FuxiMaster has recovered. Now there are two copies of the task and one request. In the order of machines the
+/// old copy stays, and the task begins again at 35 s. If hints order the copies, the copy in the hints of the application master stays.
 #[test]
 fn without_hints_an_old_copy_may_displace_the_new_one() {
     let faults =

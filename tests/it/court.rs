@@ -1,10 +1,10 @@
-//! `decide` and `court` through the binary: their output, and the input that they reject.
+//! `decide` and `court`, run through the binary: their output, and the input that they reject.
 
 use std::process::Output;
 
 use crate::replay::{plimsoll, said};
 
-/// The output of a command on a state in `s.toml`.
+/// Runs a command in a folder with a state in `s.toml`, and returns its output.
 fn output(text: &str, args: &[&str]) -> Output {
     let dir = tempfile::tempdir().expect("a folder");
     std::fs::write(dir.path().join("s.toml"), text).expect("a file");
@@ -58,7 +58,8 @@ fn the_court_judges_files_and_what_ships() {
     assert!(said(&output).contains("expected settled, and it is livelock"), "{}", said(&output));
 }
 
-/// Issue 14543: two queues without guarantees run 2 and 4, and 3 arrive. The search finds this state first, for any number of threads.
+/// Issue 14543: two queues without guarantees run workloads of 2 and 4 CPUs, and a workload of 3 CPUs waits. The search finds this state
+/// first, with any number of threads.
 #[test]
 fn the_search_finds_the_smallest_livelock_of_kueue() {
     let search = |threads: &str| {
@@ -99,7 +100,7 @@ fn wrong_states_are_refused_with_their_place() {
         (wrong("cpu = 6", "cpu = -6"), "line 2, column 7: capacity.cpu: -6"),
         (wrong("[[running]]", "[[runing]]"), "did you mean 'running'?"),
         (wrong("demand = { cpu = 2 }", "demand = { gpu = 2 }"), "'gpu' is no resource here"),
-        (wrong("demand = { cpu = 2 }", "demand = { cpu = 0 }"), "is nothing"),
+        (wrong("demand = { cpu = 2 }", "demand = { cpu = 0 }"), "is 0; expected an amount above 0"),
         (wrong("group = \"a\"", "group = \"A\""), "'A' is no group"),
         (wrong("name = \"v\"", "name = \"x\""), "two workloads are called 'x'"),
         (wrong("within = \"lower-priority\"", "within = \"lower\""), "\"lower-priority\""),
@@ -107,7 +108,7 @@ fn wrong_states_are_refused_with_their_place() {
         (wrong("reclaim = \"any\"", "parent = \"b\""), "unknown"),
         (
             wrong("demand = { cpu = 4 }", "demand = { cpu = 5 }"),
-            "'v' cannot run as the state has it: no room is left for 1",
+            "'v' cannot run as the state specifies: no room is left for 1",
         ),
         (wrong("[capacity]\ncpu = 6\n", ""), "expected one of [capacity]"),
         (wrong("name = \"b\"", "name = \"a\""), "two groups are called 'a'"),
@@ -115,7 +116,7 @@ fn wrong_states_are_refused_with_their_place() {
     ] {
         let output = output(&text, &["decide", "s.toml", "--policy", "kueue"]);
         if says == "unknown" {
-            // A queue that has both workloads and a queue under it.
+            // The queue has both workloads and a queue below it.
             assert!(said(&output).contains("has groups under it"), "{}", said(&output));
         } else {
             assert!(said(&output).contains(says), "{says}: {}", said(&output));
@@ -127,7 +128,7 @@ fn wrong_states_are_refused_with_their_place() {
         (&["decide", "s.toml", "--policy", "kueue@1"], "kueue@guarded"),
         (&["decide", "s.toml", "--policy", "kueue", "--rounds", "0"], "at least 1 round"),
         (&["court", "kueue-14542"], "kueue-14543"),
-        (&["court", "s.toml"], "it has no expectation for any"),
+        (&["court", "s.toml"], "the scenario has no expected verdict"),
         (&["court", "--search", "--policy", "kueue", "--size", "0"], "1 to 24"),
         (&["court", "--search", "--policy", "kueue", "--verdict", "loop"], "livelock"),
     ] {

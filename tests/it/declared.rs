@@ -26,7 +26,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A table of the docs.
+/// Returns a table of the documentation in Markdown.
 fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let cell = |cell: &String| if cell.is_empty() { " |".to_owned() } else { format!(" {cell} |") };
     let line = |cells: Vec<String>| format!("|{}\n", cells.iter().map(cell).collect::<String>());
@@ -39,7 +39,7 @@ fn code(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// The tables: page, mark, text.
+/// Returns the tables of the documentation, each with its page, its mark and its text.
 fn tables() -> [(&'static str, &'static str, String); 11] {
     let format = |format: &Format| {
         let row = format.row();
@@ -51,7 +51,7 @@ fn tables() -> [(&'static str, &'static str, String); 11] {
     };
     let kind = |(name, about): (&str, &str)| vec![code(name), about.to_owned()];
     let queues = |row: queues::Format| {
-        // Otherwise `<` would begin an element of the page.
+        // An unescaped `<` would begin an HTML element of the page.
         let layout = row.layout.replace('<', "&lt;");
         vec![code(row.name), row.about.to_owned(), layout, row.source.to_owned()]
     };
@@ -59,7 +59,7 @@ fn tables() -> [(&'static str, &'static str, String); 11] {
         let formats = FORMATS.iter().filter(|row| row.keys().contains(&key.name)).map(|row| code(row.name));
         vec![code(key.name), key.meaning.to_owned(), formats.collect::<Vec<_>>().join(", ")]
     };
-    // The properties of a format, then the keys of its policies that belong to no property.
+    // Returns the table of a format: first its properties, then the keys of its policy that belong to no property.
     let properties = |row: queues::Format| {
         let read = row.properties.iter().map(|one| {
             let key = match one.key {
@@ -133,7 +133,7 @@ fn the_docs_describe_every_row() {
     }
 }
 
-/// The first cells of the tables of a page, without their marks.
+/// Returns the first cells of the tables of a page, without their quotation marks.
 fn first_cells(page: &str) -> Vec<String> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
     let text = std::fs::read_to_string(path).expect("a page");
@@ -166,7 +166,7 @@ fn declarations_are_complete() {
     }
 }
 
-/// The name of a column ends with its unit; only numbers have a unit, and only quantities with a direction are good or bad.
+/// The name of a column ends with its unit. A column of text has no unit, and no direction is better.
 #[test]
 fn columns_are_what_their_names_say() {
     let dims = ["cpu", "memory_mib"].map(|name| Dim::parse(name).0);
@@ -179,7 +179,7 @@ fn columns_are_what_their_names_say() {
             let is_name = column.value == Kind::Text;
             assert!(!is_name || (column.unit, column.better) == (Unit::Plain, Better::Neither), "{name}");
             assert!(!column.about.is_empty() && !column.about.contains("<r>") && !column.name.contains('<'), "{name}");
-            assert_eq!(columns.iter().filter(|other| other.name == column.name).count(), 1, "{name} stands twice");
+            assert_eq!(columns.iter().filter(|other| other.name == column.name).count(), 1, "{name} occurs twice");
         }
     }
 }
@@ -204,7 +204,8 @@ fn only(text: &str, places: &[&str]) {
     assert!(found.is_empty(), "{text} occurs in {found:?}, besides {places:?}");
 }
 
-/// A name occurs only in its list or its row; no other part of the program handles a single format or kind.
+/// The name of a format, a placement rule or a kind of figure occurs only in its list or its row. No other part of the program handles a
+/// single format or kind.
 #[test]
 fn a_row_is_named_once() {
     const FORMATS: &str = "crates/sim/src/workload/formats";
@@ -213,7 +214,7 @@ fn a_row_is_named_once() {
         only(&format!("Format::{format:?}"), &[]);
     }
     for (name, _) in Placement::ALL {
-        // The search for counterexamples uses the word "random", too.
+        // The search for counterexamples also uses the word "random".
         only(&format!("\"{name}\""), &["crates/sim/src/cluster/rules.rs", "src/cli/check/print.rs"]);
     }
     for (name, _) in kinds() {
@@ -282,7 +283,7 @@ fn one_more_is_a_file_and_its_line() {
     one_more(copy.path(), "metric.rs", "crates/metrics/src/run");
     let rows = [("mod totals;\n", "mod template;"), ("    &counts::BESIDES,\n", "    &template::METRICS,")];
     listed(copy.path(), "crates/metrics/src/run/mod.rs", &rows);
-    // The dependencies are those of this build.
+    // The copy uses the compiled dependencies of this build.
     let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().expect("a folder of a profile");
     let mut cargo = Command::new(env!("CARGO"));
     let crates = ["plimsoll-sim", "plimsoll-policies", "plimsoll-metrics", "plimsoll"];

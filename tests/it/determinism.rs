@@ -41,7 +41,7 @@ trace = "trace.csv"
 thin = 0.6
 "#;
 
-/// A trace of 400 jobs by a simple rule; names are numbers and words.
+/// Returns a trace of 400 jobs that follow a simple rule.
 fn trace() -> String {
     let mut text = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
     for job in 0..400u64 {
@@ -76,7 +76,11 @@ fn same_bytes(text: &str, name: &str, runs: usize) {
     let tables = first.keys().filter(|path| path.starts_with("jobs/") && path.ends_with(".parquet")).count();
     assert_eq!(tables, runs, "{name}: a jobs table for every run: {:?}", first.keys());
     assert_eq!(differences(&first, &results(&plan, &two, &["-j", "2"])), [""; 0], "{name}: -j 1 and -j 2");
-    assert_eq!(differences(&first, &results(&plan, &one, &["-j", "2"])), [""; 0], "{name}: once more over the results");
+    assert_eq!(
+        differences(&first, &results(&plan, &one, &["-j", "2"])),
+        [""; 0],
+        "{name}: a second run into the same folder"
+    );
 }
 
 #[test]
@@ -106,5 +110,5 @@ fn a_set_key_is_a_key_of_the_plan() {
     let changed = results(&plan, &out("set"), &[&set[..], &["-j", "2"]].concat());
     assert_eq!(differences(&changed, &results(&edited, &out("edited"), &["-j", "1"])), [""; 0]);
     let other = results(&plan, &out("other"), &[&set[..], &["--set", "seed=10"]].concat());
-    assert!(!differences(&changed, &other).is_empty(), "another seed, the same bytes");
+    assert!(!differences(&changed, &other).is_empty(), "another seed gives the same bytes");
 }

@@ -1,4 +1,4 @@
-//! Deviation and theorem 7's bound, computed again from the tables of whole runs by the definitions alone.
+//! Deviation and the bound of theorem 7, recomputed from the tables of complete runs by their definitions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::replay::{plimsoll, run, said};
 
 const POLICIES: [&str; 5] = ["drf", "fifo", "slot:3", "ceei", "asset"];
 
-/// The demand of each user's tasks, in cores and GiB. All tasks of a user are equal, so that this is also the user's mean demand.
+/// The demand of each user's tasks, in cores and GiB. All tasks of a user are equal, so this is also the mean demand of the user.
 const DEMANDS: [[f64; 2]; 4] = [[1.0, 4.0], [3.0, 1.0], [2.0, 2.0], [0.5, 0.0]];
 const CAPACITY: [f64; 2] = [16.0, 32.0];
 
-/// Writes a plan over a random trace on four machines; its users weigh 1, 2, 1 and 0.5.
+/// Writes a plan and a random trace. The cluster has four machines, and the users have weights of 1, 2, 1 and 0.5.
 fn write(dir: &Path, seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
@@ -61,7 +61,7 @@ impl Table {
     }
 }
 
-/// `(running, waiting)` of every user that has any, at an instant.
+/// Returns the numbers of running and waiting tasks, at an instant, of every user that has any.
 fn active(usage: &Table, at: f64) -> BTreeMap<usize, (f64, f64)> {
     let mut state = BTreeMap::new();
     let (times, running, waiting) = (usage.numbers("time_us"), usage.numbers("running"), usage.numbers("waiting"));
@@ -156,7 +156,7 @@ fn the_tables_hold_what_the_definitions_say() {
             let share =
                 mean(grid.iter().map(|(.., broken)| broken.map(|broken| f64::from(u8::from(broken)))).collect());
             for (column, wanted) in [("deviation_mean", average), ("theorem7_broken", share)] {
-                let found = runs.numbers(column)[0].expect("somebody waited");
+                let found = runs.numbers(column)[0].expect("at least one user waited");
                 assert!(near(found, wanted), "seed {seed}, {policy}, {column}: {found} is not {wanted}");
             }
         }
@@ -186,8 +186,8 @@ fn write_mixed(dir: &Path, seed: u64) {
     }
 }
 
-/// With the table `fairness`, users are ordered and evaluated at every grid point; without it, they are carried over from one point
-/// to the next. The means over the grid cover the same states.
+/// With the table `fairness`, users are ordered and evaluated at every grid point. Without this table, the state of the users is carried
+/// over from one point to the next. The means over the grid cover the same states.
 #[test]
 fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
     for seed in 6..12 {
@@ -223,8 +223,8 @@ fn users_kept_from_point_to_point_are_as_if_looked_at_anew() {
     }
 }
 
-/// Under `las` the next task of u becomes the large one of b when v arrives, since a has been served; no other property of u changes
-/// then. The 16 of 16 cores of u are no more than that task needs, but sixteen times as many as a task of a needs.
+/// Under `las` the next task of u is the large task of job b as soon as v arrives, because job a has been served. No other property of u
+/// changes at that instant. User u has all 16 cores: as many as its large task needs, and sixteen times as many as a task of a needs.
 #[test]
 fn a_next_task_that_only_the_order_has_changed_is_seen() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,11 +1,12 @@
-//! The docs are true: their commands run with small settings, or are at least parsed; every link leads somewhere; the book is whole.
+//! Tests of the documentation: its commands run with small settings, or are at least parsed; every link has a target; the book is
+//! complete.
 //!
 //! Blocks of `sh` are scripts. They run page by page in a copy of the repository's data, where `plimsoll` and `cargo run` start
 //! the program of this build, with small settings for slow commands ([`SHIM`]). Blocks of `console` are commands behind `$` and
 //! their output; with `PLIMSOLL_UPDATE_DOCS=1` the test rewrites the output. A comment before a block overrides this:
 //!
-//! - `<!-- test: parse -->`: it needs hours, files or programs that are not here; its arguments are only parsed, not run.
-//! - `<!-- test: file NAME -->`: the block is that file for the page's commands.
+//! - `<!-- test: parse -->`: the block needs hours, or files or programs that this test does not have. Its commands are only parsed.
+//! - `<!-- test: file NAME -->`: the block is the content of that file, for the commands of the page.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use clap::error::ErrorKind;
 use crate::replay::{files, run, said};
 use crate::study_slurm::SBATCH;
 
-/// The repository.
+/// Returns the root folder of the repository.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -34,7 +35,7 @@ pub struct Block {
     line: usize,
 }
 
-/// The blocks of a page.
+/// Returns the fenced blocks of a page.
 pub fn blocks(page: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut open, mut directive) = (false, None);
@@ -72,8 +73,8 @@ fn read(page: &Path) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{}: {error}", page.display()))
 }
 
-/// The script that commands of the docs start as `plimsoll`. It replaces slow settings by small ones, the same way for all commands on
-/// a plan.
+/// The script that the commands of the documentation start as `plimsoll`. It replaces slow settings by small ones, in the same way for
+/// all commands on a plan.
 const SHIM: &str = r#"#!/bin/sh
 last=
 for arg do
@@ -100,7 +101,7 @@ esac
 exec PROGRAM "$@"
 "#;
 
-/// A `cargo` that only runs the program; other commands succeed without effect, since everything is already built.
+/// A script that replaces `cargo`. It only runs the program; other commands succeed without effect, since everything is already built.
 const CARGO: &str = "#!/bin/sh\n[ \"$1 $2 $3\" = 'run --release --' ] || exit 0\nshift 3\nexec plimsoll \"$@\"\n";
 
 /// A copy of the repository's data, with the programs of the docs in `bin`.
@@ -165,7 +166,7 @@ pub fn parse(line: &str) -> Result<(), clap::Error> {
     Ok(())
 }
 
-/// Commands and outputs of a block of `console`.
+/// Returns the commands of a block of `console`, each with its output.
 fn sessions(text: &str) -> Vec<(String, String)> {
     let mut sessions: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
@@ -251,7 +252,7 @@ fn the_commands_of_the_docs_run_or_are_parsed() {
     none(wrong);
 }
 
-/// Commands in running text are at least parts of commands: words in capitals are placeholders for verbs, files and numbers.
+/// Commands in running text can be parsed, or lack only arguments. Words in capitals are placeholders for verbs, files and numbers.
 #[test]
 fn commands_in_running_text_parse() {
     let mut wrong = Vec::new();
@@ -261,7 +262,7 @@ fn commands_in_running_text_parse() {
         while let Some(at) = rest.find("`plimsoll ") {
             let span = rest[at + 1..].split('`').next().unwrap_or_default().replace('\n', " ");
             rest = &rest[at + 1 + span.len()..];
-            // Alternatives and omitted parts are not commands.
+            // Texts with alternatives or omitted parts are not commands.
             let several = span.contains(" .. ") || span.ends_with(" ..") || span.contains(['|', '[']);
             if several || span.contains("plimsoll VERB") {
                 continue;
@@ -276,7 +277,7 @@ fn commands_in_running_text_parse() {
     none(wrong);
 }
 
-/// Links to other files, without those to the web and to places within a page.
+/// Returns the links to other files, without the links to the web and to places within a page.
 fn links(page: &str) -> Vec<String> {
     let target = |rest: &str| rest.split([')', '#', ' ']).next().unwrap_or_default().to_owned();
     let mut links: Vec<String> = page.split("](").skip(1).map(target).collect();
@@ -302,7 +303,7 @@ fn links_lead_somewhere_and_the_book_is_whole() {
     assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
 }
 
-/// The notebooks.
+/// Returns the paths of the notebooks.
 pub fn notebooks() -> Vec<PathBuf> {
     let mut found = files(&root().join("notebooks"));
     found.retain(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
@@ -332,7 +333,7 @@ fn the_example_is_short() {
     assert!(lines < 40, "{lines} lines");
 }
 
-/// The citation file, which GitHub and Zenodo read, has the Citation File Format 1.2.0 and states this version.
+/// The citation file, which GitHub and Zenodo read, has Citation File Format 1.2.0 and states this version.
 #[test]
 fn the_citation_is_of_this_version() {
     let text = read(Path::new("CITATION.cff"));
@@ -344,7 +345,7 @@ fn the_citation_is_of_this_version() {
     }
     assert!(
         text.contains("\nlicense:\n  - MIT\n  - Apache-2.0\n"),
-        "a list says or; a text is no licence of SPDX's list"
+        "a list means 'or'; a text with 'or' is not in the SPDX licence list"
     );
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let indent = line.len() - line.trim_start().len();

@@ -1,11 +1,11 @@
-//! Wrong input through the binary: exit code 2, and a message that says where, what, and what would be accepted.
+//! Wrong input, given to the binary: exit code 2, and a message with the location, the problem, and the accepted input.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::replay::{files, plimsoll, run, said};
 
-/// One wrong input: the trace's file name and bytes, further arguments, and what the message must contain.
+/// One wrong input: the name and the bytes of the trace, further arguments, and parts that the message must contain.
 struct Wrong {
     what: &'static str,
     file: &'static str,
@@ -17,7 +17,7 @@ struct Wrong {
 const HEADER: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n";
 const GOOD: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,u,0,10,2,1,1\nb,v,1,10,1,1,1\n";
 
-/// A trace in `t.csv` with wrong rows under the usual header.
+/// Returns a wrong trace `t.csv`: wrong rows under the usual header.
 fn rows(what: &'static str, rows: &str, says: &'static [&'static str]) -> Wrong {
     trace(what, &format!("{HEADER}{rows}"), says)
 }
@@ -26,7 +26,7 @@ fn trace(what: &'static str, trace: &str, says: &'static [&'static str]) -> Wron
     Wrong { what, file: "t.csv", trace: trace.as_bytes().to_vec(), args: &[], says }
 }
 
-/// A good trace with wrong arguments.
+/// Returns wrong arguments with a valid trace.
 fn args(what: &'static str, args: &'static [&'static str], says: &'static [&'static str]) -> Wrong {
     Wrong { args, ..trace(what, GOOD, says) }
 }
@@ -146,18 +146,18 @@ fn table() -> Vec<Wrong> {
 const MACHINES: &[&str] = &["--machines", "2x4c8g"];
 const POLICY: &[&str] = &["--policy", "drf"];
 
-/// Returns the usual arguments, except those that the case sets itself.
+/// Returns the usual arguments, except arguments that the case sets itself.
 fn arguments(own: &'static [&'static str]) -> Vec<&'static str> {
     let usual = [MACHINES, POLICY].into_iter().filter(|usual| !own.contains(&usual[0])).flatten();
     usual.chain(own).copied().collect()
 }
 
-/// Runs one replay and checks the conditions on all wrong input. Returns the first violation as an error.
+/// Runs one replay and checks the conditions for all wrong input. Returns the first violation as an error.
 pub fn refused(what: &str, dir: &Path, trace: &Path, args: &[&str], says: &[&str]) -> Result<(), String> {
     judged(what, dir, plimsoll(&["replay"]).arg(trace).args(args), says)
 }
 
-/// Applies the same checks to any command that takes an output.
+/// Applies the same checks to any command that has an output.
 fn judged(what: &str, dir: &Path, command: &mut Command, says: &[&str]) -> Result<(), String> {
     let out = dir.join("out");
     let output = run(command.arg("-o").arg(&out));
@@ -166,7 +166,7 @@ fn judged(what: &str, dir: &Path, command: &mut Command, says: &[&str]) -> Resul
     let left: Vec<_> =
         files(&out).into_iter().filter(|path| path.extension().is_some_and(|e| e == "parquet")).collect();
     let wrong = if output.status.code() != Some(2) {
-        format!("{} where exit code 2 was due", output.status)
+        format!("{} instead of exit code 2", output.status)
     } else if let Some(missing) = says.iter().find(|part| !message.contains(*part)) {
         format!("{missing:?} is not in the message")
     } else if message.len() > 2000 {
@@ -178,7 +178,7 @@ fn judged(what: &str, dir: &Path, command: &mut Command, says: &[&str]) -> Resul
     } else {
         return Ok(());
     };
-    Err(format!("{what}: {wrong}; it said: {shown}"))
+    Err(format!("{what}: {wrong}; the message: {shown}"))
 }
 
 /// Fails with all problems at once, so that one run shows everything that must be fixed.
@@ -199,7 +199,7 @@ fn every_wrong_input_is_refused_with_its_place_and_value() {
     all(table().into_iter().map(attempt).collect());
 }
 
-/// A plan, its lines numbered from 1.
+/// A plan. Messages number its lines from 1.
 const PLAN: &str = "name = \"p\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\n[cluster]\nmachines = \"4x4c8g\"\n\
                     placement = \"first-fit\"\n[workload]\ngenerator = \"facebook\"\nhours = 0.01\n";
 const CHECK: &str = "name = \"p\"\n[check]\npolicies = [\"drf\", \"asset\"]\neffort = \"quick\"\n";
@@ -207,8 +207,8 @@ const SOLVE: &str = "name = \"p\"\n[solve]\ninstances = [\"i.toml\"]\npolicies =
 const FAILOVER: &str = "name = \"p\"\n[failover]\nscenarios = [\"1\"]\n";
 const INSTANCE: &str = "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n";
 
-/// A plan, the text to replace in it, the replacement, and the expected parts of the message. The message always includes the
-/// line and the column. An empty text to replace means that the replacement is appended.
+/// A plan, the text to replace in it, the replacement, and the parts that the message must contain. An empty text to replace means that
+/// the replacement is appended.
 type WrongPlan = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 const PLANS: [WrongPlan; 44] = [
@@ -364,7 +364,7 @@ fn names_that_differ_in_blanks_are_one() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
 }
 
-/// If standard error leads to a full disk, the message is lost, but the exit code is the same.
+/// If standard error is a full disk, the message is lost, but the exit code is the same.
 #[test]
 #[cfg(target_os = "linux")]
 fn what_cannot_be_said_changes_no_exit_code() {
@@ -404,7 +404,7 @@ fn a_trace_comes_from_standard_input_too() {
         .stderr(std::process::Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let mut input = child.stdin.take().expect("a pipe");
-    // The binary may refuse to read; its message below says more than a broken pipe.
+    // The program may exit before it reads its input. Then its message, which is checked below, is more useful than a broken pipe.
     let _ = input.write_all(b"job,user,submit_s,duration_s,cpu\na,u,0,1,1\nb,u,0,x,1\n");
     drop(input);
     let output = child.wait_with_output().expect("the binary ends");

@@ -1,4 +1,4 @@
-//! Estimates by a model of their error: the same for all policies, for a thinned trace, and in a closed loop.
+//! Estimates from a model of their error are the same for all policies, for a thinned trace, and in a closed loop.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use plimsoll::workload::{Estimated, Estimates, Source};
 
 use crate::replay::{plimsoll, read_tasks, run, said};
 
-/// The estimate and the duration of each task set by its job's name.
+/// Returns the estimates and the durations of all task sets, by the name of their job.
 fn estimates(source: &mut dyn Source) -> BTreeMap<String, Vec<(u64, u64)>> {
     let mut told: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
     while let Some(set) = source.next_set().expect("a source in memory") {
@@ -104,7 +104,7 @@ fn a_sweep_has_models_as_an_axis_and_draws_them_for_every_seed() {
     write("p.toml", plan);
     let output = run(plimsoll(&["run", "-q", "p.toml", "-o", "out"]).current_dir(dir.path()));
     assert!(output.status.success(), "{}", said(&output));
-    // A cell with the same trace for all seeds accepts only one seed; here one of two cells is such a cell.
+    // A cell with the same trace for all seeds accepts only one seed. In this sweep the cell with 'exact' is such a cell.
     write("q.toml", &format!("seeds = 2\n{plan}"));
     let output = run(plimsoll(&["run", "-q", "q.toml", "-o", "out2"]).current_dir(dir.path()));
     assert!(said(&output).contains("seeds: 2 is not accepted"), "{}", said(&output));

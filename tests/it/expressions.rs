@@ -1,4 +1,4 @@
-//! Policies written as expressions make the same decisions, task by task, as built-in policies and policies written in Rust.
+//! Policies that are written as expressions make the same decisions, task by task, as built-in policies and as policies in Rust.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const CASES: u32 = 60;
 /// Pairs of policies that must make the same decisions.
 type Pairs = &'static [(&'static str, &'static str)];
 
-/// Pairs with built-in policies, under weights of any kind.
+/// Pairs with built-in policies; users may have weights.
 const BUILT_IN: Pairs = &[
     ("drf", "expr:(max(held[r] / (capacity[r] * weight[r])))"),
     ("asset", "expr:(sum(held[r] / (capacity[r] * weight[r])))"),
@@ -48,7 +48,7 @@ const WRITTEN_OUT: Pairs = &[
     ("empty", "expr:(running; admit total_held[memory] == 0 or running > 0)"),
 ];
 
-/// Policies in plain code that is not optimised.
+/// Policies in simple Rust code, without optimisations.
 struct Own {
     name: &'static str,
     capacity: u64,
@@ -74,7 +74,7 @@ impl Policy for Own {
         let value = match self.name {
             "waits" => -waiting,
             "served" => books.service(queue.user, 0) as i128,
-            // In 10^-8 cores.
+            // The unit is 10^-8 cores.
             "aged" => 100_000 * held - i128::from(self.now - queue.release.0),
             "crowd" if self.running > 3 => held,
             "crowd" => -held,
@@ -120,7 +120,7 @@ fn registry() -> Registry {
     })
 }
 
-/// Replays a case under both policies of all pairs, and says how the first pair differs.
+/// Replays a case under both policies of all pairs. Returns an error that describes the first difference.
 fn difference(case: &Case, pairs: Pairs) -> std::result::Result<(), String> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let write = |name: &str, text: String| std::fs::write(dir.path().join(name), text).expect("writable");
@@ -195,8 +195,8 @@ fn where_the_first_in_line_holds_up_all_they_do_the_same() {
     compare(WRITTEN_OUT, |seed| Case { on_blocked: OnBlocked::Stop, ..Case::draw(seed, Weighting::Scalar, RULES) });
 }
 
-/// A user waits in two lines, for machines of either label, and its next task changes with time under `las`. Its ranks by
-/// demand are up to date, like those of an expression that is evaluated at every instant because it contains the time.
+/// A user waits for machines of both labels, and its next task changes with time under `las`. A rank by demand is up to date: it equals
+/// the rank of an expression that contains the time, and is therefore evaluated at every instant.
 #[test]
 fn a_demand_is_that_of_the_task_that_is_next_now() {
     let dir = tempfile::tempdir().expect("a temporary folder");

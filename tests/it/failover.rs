@@ -1,7 +1,7 @@
 //! The seventeen scenarios of the Fuxi control plane, the purpose of each rule, and random faults.
 //!
-//! This file is the only source of the expectations: the scenarios and the attributions of the article on stable resources
-//! ("when FuxiMaster, application masters and Tubos fail"), completed by an exhaustive search in a smaller model.
+//! This file is the only source of the expectations: the scenarios and their results in the article on stable resources ("when
+//! FuxiMaster, application masters and Tubos fail"), completed by an exhaustive search in a smaller model.
 
 use plimsoll::control::chaos::Chaos;
 use plimsoll::control::rules::{Rule, Rules};
@@ -19,8 +19,8 @@ fn rebuilt(watch: &Watch) -> Vec<(&'static str, u32)> {
     watch.rebuilt.iter().map(|(origin, count)| (origin.name(), *count)).collect()
 }
 
-/// Returns the numbers of workers kept, replaced and lost for each of (sql, web, search, index); web and search are online. The
-/// second of all roles is omitted, since it ends before the first fault.
+/// Returns the numbers of kept, replaced and lost workers for each of the roles sql, web, search and index; web and search are online.
+/// The second of all roles is omitted, because it ends before the first fault.
 fn fates(watch: &Watch) -> Vec<(u32, u32, u32)> {
     let roles = watch.fates.iter().enumerate().filter(|(role, _)| *role != 1).map(|(_, fate)| fate);
     roles.map(|fate: &Fate| (fate.kept(), fate.replaced(), fate.lost())).collect()
@@ -42,8 +42,8 @@ fn all_seventeen_hold_on_links_that_keep_order_and_on_links_that_do_not() {
     }
 }
 
-/// If services wait, the only affected workers are offline workers on the machine, or workers of the offline application masters
-/// that were away.
+/// No online worker is affected. The affected workers are offline workers on the unreachable machine, or workers of offline application
+/// masters that were absent.
 #[test]
 fn offline_roles_see_what_the_article_says() {
     for scenario in Scenario::all() {
@@ -77,12 +77,12 @@ fn the_tables_are_rebuilt_from_the_source_that_the_article_names() {
         let found: Vec<Origin> = trial.plain().rebuilt.keys().copied().collect();
         assert_eq!(found, sources, "{name}: {:?}", rebuilt(trial.plain()));
     }
-    // The second half of number 17: the Tubo arrives before the application master, and its report is accepted.
+    // In another order of events of scenario 17, the Tubo reports before the application master, and its report is accepted.
     let last = trial("fm-failover+am-timeout+tubo-timeout");
     assert!(last.outcomes.iter().any(|(_, outcome)| rebuilt(&outcome.watch) == [("mock", 5)]));
 }
 
-/// The rules without which an online worker is stopped, by scenario.
+/// Checks, for each scenario, the set of necessary rules: without any one of these rules, an online worker is stopped.
 #[test]
 fn each_rule_is_needed_where_it_should_be() {
     use Rule::{CapCheckpoint, HintCheckpoint, HintRecovery, KeepStable, MockRequest, SurplusToAm, WaitWindow};
@@ -127,7 +127,7 @@ fn a_broken_scenario_shows_how() {
 
 #[test]
 fn random_faults_violate_nothing() {
-    // Two threads: the runners have two cores.
+    // The test has two threads because the runners of the CI have two cores.
     let play = |from: u64| {
         let (mut failed, mut blacklisted) = (0, 0);
         for seed in (from..10_000).step_by(2) {
@@ -138,7 +138,7 @@ fn random_faults_violate_nothing() {
             failed += world.watch.failed;
             blacklisted += world.watch.blacklisted;
         }
-        assert!(failed > 10_000 && blacklisted > 500, "{failed} workers failed, {blacklisted} machines shunned");
+        assert!(failed > 10_000 && blacklisted > 500, "{failed} workers failed, {blacklisted} machines blacklisted");
     };
     std::thread::scope(|scope| {
         scope.spawn(|| play(0));
@@ -159,8 +159,8 @@ fn the_same_seed_is_the_same_run() {
     }
 }
 
-/// Random faults find a violation for each missing rule, and the reduced script still shows it. Without numbers, for example, increments
-/// are applied late or twice.
+/// For each missing rule random faults find a violation, and the reduced script still has it. Without sequence numbers, for example,
+/// increments are applied late or twice.
 #[test]
 fn random_faults_find_what_a_missing_rule_does_and_are_made_small() {
     for rule in Rule::of_matrix() {

@@ -8,7 +8,7 @@ use plimsoll::control::tubo::{self, Tubo};
 
 use crate::failover_rules::{HERE, WEB, on, setup};
 
-/// R2: a restarted Tubo reads the caps that it last applied from disk. Without them it stops no worker before new caps arrive.
+/// R2: a restarted Tubo reads from disk the caps that it last applied. Without these caps it stops no worker before new caps arrive.
 #[test]
 fn a_tubo_reads_its_caps_from_disk_or_waits() {
     for (rules, caps) in [(Rules::ALL, 1), (Rules::ALL.without(Rule::CapCheckpoint), 0)] {
@@ -24,7 +24,7 @@ fn a_tubo_reads_its_caps_from_disk_or_waits() {
     }
 }
 
-/// A Tubo with a cap and a plan for one worker.
+/// Returns a Tubo with a cap and a plan for one worker.
 fn running(setup: &Setup) -> Tubo {
     let plan = Message::Plan { at: Position { epoch: 1, number: 1 }, role: WEB, count: 1 };
     let caps = Message::Caps { at: Position { epoch: 1, number: 1 }, full: true, list: vec![(WEB, 1)] };
@@ -49,8 +49,8 @@ fn a_worker_needs_plan_and_cap() {
     }
 }
 
-/// A plan loses its effect with its cap. Random schedules found a worker that a new cap and an old plan started. A plan that had been in
-/// transit since the return of its unit then stopped it.
+/// A plan becomes void together with its cap. Random schedules had found this fault: a new cap and an old plan started a worker, and then
+/// a plan that had been in transit since the return of the old unit stopped that worker.
 #[test]
 fn a_plan_dies_with_its_cap() {
     let setup = setup(Rules::ALL);
@@ -88,7 +88,7 @@ fn a_tubo_acknowledges_what_it_loses() {
     }
 }
 
-/// R13: an increment that is late, double or early is not applied.
+/// R13: an increment that is late, duplicate or early is not applied.
 #[test]
 fn increments_are_applied_once_and_in_order() {
     let caps = |number, full, count| {
@@ -108,8 +108,8 @@ fn increments_are_applied_once_and_in_order() {
     assert_eq!((run(Rules::ALL, early()), run(without, early())), (0, 1));
 }
 
-/// An application master returns the units of workers with completed tasks and reduces its request by the same count, once:
-/// it accepts only reports of a Tubo that has received its last plan.
+/// An application master returns the units of workers with completed tasks and reduces its request by the same count. It does this only
+/// once, because it accepts only reports of a Tubo that has received its last plan.
 #[test]
 fn what_is_done_is_given_back_once() {
     let setup = setup(Rules::ALL);
@@ -144,7 +144,7 @@ fn what_is_done_is_given_back_once() {
         _ => None,
     });
     let plan = plan.expect("a plan for what is left");
-    // The report has been processed already. The plan is sent again, since it may have been lost.
+    // This report has already been processed. The plan is sent again, since it may have been lost.
     let (own, again) = own.step(&setup, app::AppInput::Message(done));
     assert_eq!((own.want.get(WEB), again), (1, vec![Output::Send(Endpoint::Tubo(HERE), plan.clone())]));
     // The next plan stops the worker that is done.
@@ -153,8 +153,8 @@ fn what_is_done_is_given_back_once() {
     assert_eq!(said, [Output::Note(Note::Stopped(on(HERE, WEB, 1)))]);
 }
 
-/// A failed worker is restarted on the same machine. After too many failures of its role there, its unit is returned and the
-/// machine is barred: for the role, and for all roles once enough roles bar it.
+/// A failed worker is restarted on the same machine. After too many failures of its role on that machine, its unit is returned, and the
+/// machine is barred for the role. If enough roles bar the machine, it is barred for all roles.
 #[test]
 fn workers_that_fail_often_bar_their_machine() {
     let limits = Blacklist { role: 2, app: 1, cluster: 2, most: 1 };

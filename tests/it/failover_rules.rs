@@ -1,4 +1,4 @@
-//! The rules of the Fuxi control plane, one by one, on single steps of FuxiMaster and of application masters towards it.
+//! The rules of the Fuxi control plane, one by one, on single steps of FuxiMaster, and of application masters that communicate with it.
 
 use plimsoll::control::app::{self, AppMaster};
 use plimsoll::control::counts::Counts;
@@ -23,14 +23,14 @@ pub fn amount(first: u64) -> Resources {
     amounts
 }
 
-/// Adds an application of one role. The unit of the role is one of the first resource.
+/// Adds an application of one role. A unit of the role has an amount of 1 of the first resource.
 pub fn add_app(setup: &mut Setup, name: &str, stable: bool) -> AppId {
     let app = setup.add_app();
     setup.add_role(Role { app, stable, unit: amount(1), name: name.to_owned() });
     app
 }
 
-/// Two machines of capacity 2; an online application 0 (role 0) and an offline application 1 (role 1).
+/// Returns two machines of capacity 2, an online application 0 (role 0) and an offline application 1 (role 1).
 pub fn setup(rules: Rules) -> Setup {
     let mut setup = Setup::new(vec![amount(2), amount(2)]);
     add_app(&mut setup, "web", true);
@@ -57,7 +57,7 @@ pub fn app_report(app: u32, epoch: u32, request: &[(RoleId, u32)], hints: &[Unit
     MasterInput::Message(Message::AppReport { from, epoch: 2, request, hints, bars: Vec::new(), restarted: false })
 }
 
-/// Returns the second FuxiMaster after these inputs, and all its outputs.
+/// Returns the second FuxiMaster (epoch 2) after these inputs, and all its outputs.
 pub fn master(setup: &Setup, inputs: Vec<MasterInput>) -> (Master, Vec<Output>) {
     let (mut master, _) = Master::start(setup, 2, &NEWEST);
     let mut said = Vec::new();
@@ -123,7 +123,7 @@ fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     assert_eq!(
         (full_cap(&said, HERE), master.accounts[&WEB].granted),
         (Some(Vec::new()), 0),
-        "it grants nothing itself"
+        "FuxiMaster grants no units by its own decision"
     );
     let grants = vec![on(HERE, WEB, 2), on(THERE, WEB, 1)];
     let (master, said) = master.step(&setup, MasterInput::Grant(grants.clone()));
@@ -134,7 +134,11 @@ fn grants_reach_both_sides_and_returns_shrink_the_cap() {
     assert_eq!(increments(&said), [&cap(HERE, 2, (WEB, 2)), &cap(THERE, 2, (WEB, 1)), &hint(0, 2, 1, both)]);
     let (master, said) = master.step(&setup, change(0, 2, (WEB, -1), &[on(HERE, WEB, 1)]));
     assert_eq!((master.accounts[&WEB].request, master.accounts[&WEB].granted), (2, 2));
-    assert_eq!(increments(&said), [&cap(HERE, 3, (WEB, -1))], "the application master knows");
+    assert_eq!(
+        increments(&said),
+        [&cap(HERE, 3, (WEB, -1))],
+        "the application master is not notified of its own return"
+    );
 }
 
 /// Units that the scheduler revokes for other roles are removed from cap and hint; units that no longer exist are ignored.
@@ -178,7 +182,7 @@ fn a_role_shrinks_on_a_machine_until_its_loss_is_acknowledged() {
     }
 }
 
-/// R5: while FuxiMaster recovers, it sends only requests for reports. Without the rule it answers with an empty table.
+/// R5: while FuxiMaster recovers, it sends only requests for reports. Without this rule it sends an empty table.
 #[test]
 fn fuximaster_listens_while_it_recovers() {
     let beat = MasterInput::Message(Message::TuboBeat { machine: HERE, at: Position::default(), restarted: true });
@@ -196,7 +200,7 @@ fn requests_are_invented_and_converted() {
     let inputs = || vec![tubo_report(HERE, &[(WEB, 1), (SQL, 1)]), MasterInput::WindowEnds];
     let (recovered, said) = master(&setup_all, inputs());
     assert_eq!(recovered.accounts[&WEB], RoleAccount { request: 1, mocked: 1, granted: 1 });
-    assert_eq!(allocated(&recovered, HERE, SQL), 0, "offline units of an absent application are gone");
+    assert_eq!(allocated(&recovered, HERE, SQL), 0, "offline units of an absent application are removed");
     assert_eq!(started(&said), [(AppId(0), 2), (AppId(1), 2)]);
     let (converted, said) = recovered.step(&setup_all, app_report(0, 2, &[(WEB, 2)], &[on(HERE, WEB, 1)]));
     assert_eq!(converted.accounts[&WEB], RoleAccount { request: 2, mocked: 0, granted: 1 }, "converted, not added");
@@ -217,7 +221,7 @@ fn a_lost_application_master_is_replaced_and_keeps_its_units() {
     let (listening, _) = master(&setup, inputs);
     assert_eq!(listening.clone().step(&setup, MasterInput::AppTimeout(AppId(0))), (listening.clone(), Vec::new()));
     let (master, said) = listening.step(&setup, MasterInput::WindowEnds);
-    assert_eq!(started(&said), [], "both are there");
+    assert_eq!(started(&said), [], "both application masters have reported");
     for app in [AppId(0), AppId(1)] {
         let (lost, said) = master.clone().step(&setup, MasterInput::AppTimeout(app));
         assert_eq!(started(&said), [(app, 2)]);
@@ -225,7 +229,7 @@ fn a_lost_application_master_is_replaced_and_keeps_its_units() {
         assert_eq!((lost.tenants[&app].contact, lost.tenants[&app].accepts(1)), (Contact::Away, false));
         assert_eq!((&lost.sites, &lost.accounts), (&master.sites, &master.accounts));
         let (_, said) = lost.step(&setup, MasterInput::AppTimeout(app));
-        assert_eq!(started(&said), [(app, 3)], "the second did not come either");
+        assert_eq!(started(&said), [(app, 3)], "the second master has not reported either");
     }
 }
 
@@ -339,10 +343,14 @@ fn surplus_is_for_the_application_master() {
     assert!(said.iter().any(gives), "{said:?}");
     assert_eq!((own.hint(HERE, WEB), own.hint(THERE, WEB)), (0, 1));
     let (cut, _) = master(&setup(Rules::ALL.without(Rule::SurplusToAm)), inputs());
-    assert_eq!((allocated(&cut, HERE, WEB), allocated(&cut, THERE, WEB)), (1, 0), "the wrong one");
+    assert_eq!(
+        (allocated(&cut, HERE, WEB), allocated(&cut, THERE, WEB)),
+        (1, 0),
+        "without the rule, the unit in the hints is removed"
+    );
 }
 
-/// Fencing: a superseded application master receives the message to stop, also from a FuxiMaster without a report of the new one.
+/// Fencing: a superseded application master receives the message to stop, even if FuxiMaster has no report of the new master yet.
 #[test]
 fn superseded_masters_are_refused() {
     let setup_all = setup(Rules::ALL);
@@ -354,7 +362,7 @@ fn superseded_masters_are_refused() {
     assert_eq!(fresh.accounts[&WEB].request, 0);
     let (own, _) = AppMaster::start(AppId(0)).0.step(&setup_all, app::AppInput::Message(Message::Fenced));
     let (_, said) = own.step(&setup_all, app::AppInput::Beat);
-    assert!(said.is_empty(), "it says no more");
+    assert!(said.is_empty(), "it sends no more messages");
     let open = setup(Rules::ALL.without(Rule::Fencing));
     let (master, _) = Master::start(&open, 2, &[(AppId(0), 5), (AppId(1), 1)]);
     assert_eq!(master.step(&open, app_report(0, 4, &[(WEB, 9)], &[])).0.accounts[&WEB].request, 9);
@@ -375,7 +383,7 @@ fn invented_requests_are_counted() {
     assert_eq!(held, [((HERE, WEB), 1), ((THERE, WEB), 2)]);
 }
 
-/// Units are vectors: hints are cut where the scarcest resource is used up.
+/// Units are vectors: hints are cut at the capacity of the scarcest resource.
 #[test]
 fn room_is_counted_in_every_resource() {
     let vector = |first, second| {
@@ -399,8 +407,8 @@ fn room_is_counted_in_every_resource() {
     }
 }
 
-/// By default hints about machines that have reported are ignored, as in the article. With `order_by_hints`, offline units that a
-/// hint lists are kept before others.
+/// By default hints about machines that have reported are ignored, as in the article. With `order_by_hints`, offline units that are in a
+/// hint are kept before other offline units.
 #[test]
 fn hints_order_offline_units_only_if_they_are_to() {
     for (ordered, kept) in [(false, [1, 0]), (true, [0, 1])] {
@@ -415,8 +423,8 @@ fn hints_order_offline_units_only_if_they_are_to() {
     }
 }
 
-/// FuxiMaster blacklists a machine that enough applications blame, including a finished application, but never more machines than
-/// its limit. A machine that one application bars for itself stays available to the others.
+/// FuxiMaster blacklists a machine that enough applications blame; blame of a finished application counts. The number of blacklisted
+/// machines has a limit. A machine that one application bars for itself remains available to the others.
 #[test]
 fn a_machine_is_shunned_when_several_blame_it() {
     let blacklist = Some(Blacklist { role: 1, app: 1, cluster: 2, most: 1 });
@@ -448,7 +456,7 @@ fn a_machine_is_shunned_when_several_blame_it() {
     let over = vec![bars(0, 2, &[HERE], None), MasterInput::AppOver(AppId(0)), bars(1, 2, &[HERE], None)];
     assert_eq!(play(over).0, [true, false], "the blame of a finished application counts");
     let two = [both(None), vec![bars(0, 3, &[HERE, THERE], None), bars(1, 3, &[HERE, THERE], None)]].concat();
-    assert_eq!(play(two), (vec![true, false], vec![blacklists.clone()]), "at most one");
+    assert_eq!(play(two), (vec![true, false], vec![blacklists.clone()]), "the limit is one machine");
     let late = vec![bars(0, 3, &[HERE], None), bars(1, 2, &[HERE], None)];
     assert_eq!(play(late).0, [false, false], "the preceding message was lost");
     let forgiven = [both(None), vec![MasterInput::Forgive(HERE)]].concat();

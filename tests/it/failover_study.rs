@@ -1,4 +1,4 @@
-//! The experiment with the control plane: clocks, and `plimsoll run` of a plan with `[failover]`.
+//! The experiment with the control plane: clock settings, and `plimsoll run` of a plan with `[failover]`.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -60,7 +60,7 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
         },
     };
     let counter = Counter::new(usize::MAX);
-    let findings = study.run(&counter).expect("nobody stops it");
+    let findings = study.run(&counter).expect("no caller stops it");
     assert_eq!(counter.counts(), (14, 14));
     assert!(matches!(study.run(&Counter::new(5)), Err(Error::Interrupted)));
     assert_eq!((findings.fates.len(), findings.recoveries.len()), (4, 12));
@@ -72,7 +72,7 @@ fn clocks_decide_how_long_recovery_takes_and_nothing_else() {
     let means: Vec<f64> = findings.recoveries[4..8].iter().map(|row| row.mean_s.round()).collect();
     assert_eq!((means[0], means[2]), (means[1], means[3]));
     assert!((39.0..42.0).contains(&means[0]) && (68.0..72.0).contains(&means[2]), "{means:?}");
-    // A Tubo that is back after 35 s is late for a window of 20 s: its offline workers are gone.
+    // A Tubo that is back after 35 s is too late for a window of 20 s: its offline workers are lost.
     let kept = |at: usize| findings.recoveries[8 + at].offline.kept();
     assert!(kept(0) < kept(1), "{:?}", &findings.recoveries[8..]);
 }

@@ -1,4 +1,5 @@
-//! Figures that plans request: they are drawn from the tables alone, in every format, and wrong requests are refused with their place.
+//! Figures that plans request. They are drawn only from the tables, in every format. Wrong requests are refused with their place in the
+//! plan.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ fn messages(dir: &Path, figures: &str) -> String {
     said(&output)
 }
 
-/// The names of the files in a folder of figures.
+/// Returns the names of the files in a folder of figures.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("figures were drawn").flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -56,15 +57,15 @@ fn another_figure_runs_nothing_anew_and_is_drawn_from_the_tables() {
     for part in ["figures/lines.pdf", "figures/lines.csv", "kind = &quot;lines&quot;"] {
         assert!(report.contains(part), "{part} is missing in the report");
     }
-    // The plan requests another figure: no run is repeated.
+    // The plan now requests another figure: no run is repeated.
     let told = messages(
         dir.path(),
         "[figures]\nwidth = 300\n[[figure]]\nkind = \"cdf\"\nbands = true\nname = \"mine\"\nlog = \"x\"\n",
     );
-    assert!(told.contains("24 runs were there already, 0 were made"), "{told}");
+    assert!(told.contains("24 runs were complete already, 0 were made"), "{told}");
     let svg = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a figure");
     assert!(svg("mine.svg").contains("width=\"300\""));
-    // Drawn again, from the tables and figures.toml alone, to the same bytes.
+    // The figures are drawn again, only from the tables and `figures.toml`, to the same bytes.
     let before: Vec<Vec<u8>> = ["mine.svg", "mine.png", "mine.pdf", "mine.csv"]
         .map(|name| std::fs::read(folder.join(name)).expect(name))
         .into();
@@ -100,9 +101,9 @@ fn every_file_says_what_it_is_made_of() {
         );
         let plan: toml::Table = about["plimsoll.plan"].as_str().expect("a plan").parse().expect("TOML");
         assert_eq!(plan["name"].as_str(), Some("swept"));
-        assert_eq!(plan.contains_key("figure"), svg.starts_with("figures"), "that of the study has its figures");
+        assert_eq!(plan.contains_key("figure"), svg.starts_with("figures"), "only the plan of the study has figures");
     }
-    // The version in quotes or brackets, as each format writes it.
+    // Every file states its origin in the notation of its format.
     for (file, says) in [
         ("figures/lines.png", "iTXtplimsoll.plan\0\0\0\0\0name = \"swept\""),
         ("figures/lines.pdf", "/plimsoll.seeds (1 to 3)"),
@@ -114,13 +115,13 @@ fn every_file_says_what_it_is_made_of() {
         let bytes = std::fs::read(out.join(file)).expect(file);
         assert!(String::from_utf8_lossy(&bytes).contains(says), "{says} is not in {file}");
     }
-    // Pictures without a plan contain the command.
+    // A figure of a command without a plan states the command.
     let instance = dir.path().join("i.toml");
     std::fs::write(&instance, "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n").expect("a writable folder");
     let output = run(plimsoll(&["solve", "i.toml", "--figure", "i.svg"]).current_dir(dir.path()));
     assert!(output.status.success(), "{}", said(&output));
     let about = provenance(&std::fs::read_to_string(dir.path().join("i.svg")).expect("a figure"));
-    assert_eq!(about["plimsoll.command"], "plimsoll solve i.toml", "not where it goes");
+    assert_eq!(about["plimsoll.command"], "plimsoll solve i.toml", "the command without its output file");
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn figures_that_are_no_longer_made_go() {
     let output = run(plimsoll(&["plot", "--only", "three"]).arg(&out));
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(names(&out.join("figures")), left);
-    // Cells that are no longer part of the plan are removed with all their figures.
+    // Cells that are no longer part of the plan are removed together with their figures.
     let plan = written(dir.path(), "");
     let output = run(plimsoll(&["run", "--restart", "--set", "workload.load=0.1", "-o"]).arg(&out).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
@@ -214,7 +215,7 @@ fn a_plan_of_many_policies_names_each_in_figures_and_report() {
     for policy in &policies {
         assert!(report.matches(&format!("<td>{policy}</td>")).count() >= 3, "{policy} has no rows in the report");
     }
-    assert!(!report.contains(">slot:4</abbr>"), "no table has a column a policy");
+    assert!(!report.contains(">slot:4</abbr>"), "no table has a column per policy");
 }
 
 #[test]
@@ -329,7 +330,7 @@ fn the_text_of_a_pdf_is_text() {
     }
 }
 
-/// The page, and the plan of its figures.
+/// The page of the documentation about figures, and the plan that draws the figures of this page.
 const PAGE: &str = "docs/figures.md";
 const SHOWN: &str = "experiments/figures.toml";
 
@@ -337,7 +338,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The tables `[[figure]]` of a text, without comments and blank lines.
+/// Returns the tables `[[figure]]` of a text, without comments and blank lines.
 fn described(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut open = false;
@@ -376,7 +377,7 @@ fn the_figures_of_the_documentation_are_drawn() {
     let mut command = plimsoll(&["run", "-o"]);
     command.arg(dir.path().join("out")).arg(root().join(SHOWN));
     if !bless {
-        // The same number of figures, of fewer runs.
+        // The same figures, from fewer runs.
         command.args(["--set", "seeds=2", "--set", "workload.hours=0.1"]);
     }
     let output = run(&mut command);
@@ -391,11 +392,11 @@ fn the_figures_of_the_documentation_are_drawn() {
         if bless {
             bless_picture(&dir.path().join("out/figures").join(name), &picture);
         }
-        assert!(picture.is_file(), "{} is missing; make it with PLIMSOLL_BLESS=1", picture.display());
+        assert!(picture.is_file(), "{} is missing; PLIMSOLL_BLESS=1 creates it", picture.display());
     }
 }
 
-/// Figures of experiments that other pages show: the page, the experiment, its figures, and a setting for a quick run.
+/// Figures of experiments on other pages: the page, the experiment, its figures, and a setting for a quick run.
 const ELSEWHERE: [(&str, &str, &[&str], &str); 5] = [
     ("docs/cluster.md", "displacing", &["price"], "policies=[\"drf\"]"),
     ("docs/cluster.md", "gangs", &["waits"], "workload.jobs=60"),
@@ -425,7 +426,7 @@ fn the_figures_of_other_pages_are_drawn() {
             if bless {
                 bless_picture(&dir.path().join(&drawn), &picture);
             }
-            assert!(dir.path().join(&drawn).is_file() && picture.is_file(), "{name}; make it with PLIMSOLL_BLESS=1");
+            assert!(dir.path().join(&drawn).is_file() && picture.is_file(), "{name}; PLIMSOLL_BLESS=1 creates it");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Preemption for tasks that precede the victims in the job order (`preempt_for = "order"`): manually calculated schedules, the
-//! optimum of shortest remaining time, and a separate slow simulator.
+//! Preemption for tasks that precede the victims in the job order (`preempt_for = "order"`), compared with manually calculated schedules,
+//! with the optimality of shortest remaining time, and with an independent slow simulator.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn options(kept: bool) -> Options {
     Options { placement: Placement::FirstFit, ties: Ties::LowestId, preempt, preemption_limits, ..Options::default() }
 }
 
-/// Returns each job's spans on the only core: job, first and last second.
+/// Returns the spans of each job on the only core: the job, its start second and its end second.
 fn on_one_core(policy: &str, rows: &str) -> Vec<(String, u64, u64)> {
     let ran = replay(policy, HEADER, rows, "1x1c", &options(true)).expect("a run");
     ran.into_iter().map(|ran| (ran.job, ran.start / SECOND, ran.finish / SECOND)).collect()
@@ -34,17 +34,18 @@ fn spans(wanted: &[(&str, u64, u64)]) -> Vec<(String, u64, u64)> {
     wanted.iter().map(|(job, start, finish)| ((*job).to_owned(), *start, *finish)).collect()
 }
 
-/// Three jobs on one core: `a` of 100 s at 0, `b` of 5 s at 1 and `c` of 50 s at 2, which belongs to the user of `a`.
+/// Three jobs on one core: `a` of 100 s at 0, `b` of 5 s at 1, and `c` of 50 s at 2. `a` and `c` belong to the same user.
 #[test]
 fn who_comes_first_has_the_core() {
     let rows = "a,u,0,100,100,1,1\nb,v,1,5,5,1,1\nc,u,2,50,50,1,1\n";
     let srpt = [("a", 0, 1), ("b", 1, 6), ("c", 6, 56), ("a", 56, 155)];
     assert_eq!(on_one_core("line/srpt", rows), spans(&srpt));
     assert_eq!(on_one_core("line/srpt:true", rows), spans(&srpt));
-    // Queues end at 10 s and at 60 s: each job gets its 10 s in order of arrival, then a gets 50 s more before c gets its 40.
+    // The first queue ends at 10 s of service, and the second at 60 s. Each job first runs for at most 10 s, in the order of arrival.
+    // Then a runs for 50 s more before c runs for its remaining 40 s.
     let queues = [("a", 0, 10), ("b", 10, 15), ("c", 15, 25), ("a", 25, 75), ("c", 75, 115), ("a", 115, 155)];
     assert_eq!(on_one_core("line/tiresias:10s,60s", rows), spans(&queues));
-    // The order applies inside a user: under drf no task of u is stopped for v. User v ranks behind u and waits.
+    // The order applies only within a user: under `drf` no task of u is stopped for v. User v ranks behind u and waits.
     let own = [("a", 0, 2), ("c", 2, 52), ("a", 52, 150), ("b", 150, 155)];
     assert_eq!(on_one_core("drf/srpt", rows), spans(&own));
 }
@@ -84,7 +85,7 @@ struct Job {
 #[derive(Clone, Copy, Debug)]
 struct Task {
     job: usize,
-    /// Tasks that wait together, such as the tasks of an entry that one request stops.
+    /// The number of the set of tasks that wait together, such as the tasks of an entry that one request stops.
     set: usize,
     number: u32,
     /// In microseconds.
@@ -95,12 +96,12 @@ struct Task {
 struct Runs {
     task: Task,
     machine: usize,
-    /// Tasks of a set that started in one round, one after the other, on one machine.
+    /// The number of the entry: the tasks of a set that started in one round, one after the other, on one machine.
     entry: usize,
     start: u64,
 }
 
-/// Job, task, start, finish, and whether it was stopped.
+/// A line of the result: job, task, start, finish, and whether the task was stopped.
 type Line = (usize, u32, u64, u64, bool);
 
 /// A scheduler of a few jobs that re-evaluates everything at every event.
@@ -109,10 +110,10 @@ struct Slow<'a> {
     order: &'a str,
     cores: Vec<u64>,
     kept: bool,
-    /// All waiting tasks, and all running tasks.
+    /// All waiting tasks; `runs` has all running tasks.
     waits: Vec<Task>,
     runs: Vec<Runs>,
-    /// Per job: the service of its tasks that no longer run.
+    /// Per job: the service of its tasks that have ended or were stopped.
     attained: Vec<u128>,
     /// Per set: the machine and the entry that it last started on in this round.
     last: BTreeMap<usize, (usize, usize)>,
@@ -350,7 +351,7 @@ fn equals_a_slow_scheduler_task_by_task() {
     for seed in 0..300 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let order = pick(&mut rng, &["fifo", "sjf:true", "srpt:true", "las", "tiresias:1s,3s", "tiresias:2s"]);
-        // If all progress were lost, least attained service would stop the same tasks again without end.
+        // If victims lost all progress, least attained service would stop the same tasks again and again.
         let kept = order == "las" || rng.random_bool(0.5);
         let cores: Vec<u64> = (0..rng.random_range(1..4)).map(|_| rng.random_range(2..5)).collect();
         let mut submit = 0;

@@ -1,4 +1,4 @@
-//! Jobs that are submitted after the end of other jobs, compared with slow models on random graphs of jobs.
+//! Jobs that are submitted after the end of preceding jobs, compared with slow models on random graphs of jobs.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::replay::{plimsoll, read_tasks, run, said};
 
-/// The rows of one job; times are seconds.
+/// One job. Times are in seconds.
 struct Job {
     submit: u64,
-    /// The index of the preceding job, and the think time.
+    /// The index of the preceding job, and the think time after its end.
     after: Option<(usize, u64)>,
-    /// Submit time relative to that of the job, duration and cores.
+    /// Of each row: its submit time relative to that of the job, its duration and its cores.
     rows: Vec<(u64, u64, u64)>,
 }
 
@@ -27,7 +27,7 @@ fn csv(jobs: &[Job]) -> String {
     text
 }
 
-/// Start and finish in seconds of each row, in the order of the rows.
+/// Replays a trace. Returns the start and the finish of each row in seconds, by job and in the order of the rows.
 fn replayed(text: &str, machines: &str, dir: &Path) -> Vec<Vec<(u64, u64)>> {
     std::fs::write(dir.join("t.csv"), text).expect("a temporary file");
     let args = ["replay", "t.csv", "--machines", machines, "--placement", "pooled", "--policy", "fifo", "--on-blocked"];
@@ -45,7 +45,7 @@ fn replayed(text: &str, machines: &str, dir: &Path) -> Vec<Vec<(u64, u64)>> {
     jobs.into_iter().map(|rows| rows.into_iter().map(|(_, start, finish)| (start, finish)).collect()).collect()
 }
 
-/// Jobs in order of submission, most of them after an earlier one.
+/// Draws jobs in the order of submission, most of them after an earlier job.
 fn draw(seed: u64, rows: impl Fn(&mut ChaCha8Rng) -> Vec<(u64, u64, u64)>) -> Vec<Job> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut jobs, mut submit): (Vec<Job>, u64) = (Vec::new(), 0);
@@ -83,7 +83,7 @@ fn on_enough_machines_a_job_begins_at_its_submit_time_or_after_the_job_before_it
     }
 }
 
-/// First come, first served on 4 cores, second by second.
+/// Simulates first come, first served on 4 cores, second by second. Returns the start and the end of each job.
 fn slow(jobs: &[Job]) -> Vec<Vec<(u64, u64)>> {
     let mut times: Vec<Option<(u64, u64)>> = vec![None; jobs.len()];
     let mut released: Vec<bool> = vec![false; jobs.len()];

@@ -88,17 +88,17 @@ impl Frame {
         Frame::read(path).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn height(&self) -> usize {
         self.0.first().map_or(0, |(_, values)| values.len())
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Returns a column, or `None` if there is none of this name.
+    /// Returns a column, or `None` if the table has no column of this name.
     pub fn get(&self, name: &str) -> Option<&Values> {
         self.0.iter().find(|(column, _)| column == name).map(|(_, values)| values)
     }
@@ -107,19 +107,19 @@ impl Frame {
         self.get(name).unwrap_or_else(|| panic!("no column '{name}'"))
     }
 
-    /// A column of integers.
+    /// Returns a column of integers. Panics: if it has another type.
     pub fn integers(&self, name: &str) -> &[Option<i64>] {
         let Values::Whole(values) = self.column(name) else { panic!("column '{name}' is not of integers") };
         values
     }
 
-    /// A column of floats.
+    /// Returns a column of floats. Panics: if it has another type.
     pub fn real(&self, name: &str) -> &[Option<f64>] {
         let Values::Real(values) = self.column(name) else { panic!("column '{name}' is not of floats") };
         values
     }
 
-    /// A column of integers or floats.
+    /// Returns a column of integers or floats as floats. Panics: if it has another type.
     pub fn numbers(&self, name: &str) -> Vec<Option<f64>> {
         match self.column(name) {
             Values::Whole(values) => values.iter().map(|value| value.map(|value| value as f64)).collect(),
@@ -128,13 +128,13 @@ impl Frame {
         }
     }
 
-    /// A column of text.
+    /// Returns a column of text. Panics: if it has another type.
     pub fn texts(&self, name: &str) -> &[Option<String>] {
         let Values::Text(values) = self.column(name) else { panic!("column '{name}' is not of text") };
         values
     }
 
-    /// A column of text, with `absent` in place of nulls.
+    /// Returns a column of text, with `absent` in place of nulls.
     pub fn names(&self, name: &str, absent: &str) -> Vec<String> {
         self.texts(name).iter().map(|value| value.clone().unwrap_or_else(|| absent.to_owned())).collect()
     }
@@ -168,7 +168,7 @@ fn read(path: &Path) -> Result<Frame, Box<dyn std::error::Error>> {
     Ok(Frame(columns))
 }
 
-/// Writes columns of one length.
+/// Writes a table of columns that have the same length.
 pub fn write(path: &Path, columns: Vec<(&str, Box<dyn Array>)>) {
     let field = |(name, array): &(&str, Box<dyn Array>)| Field::new((*name).into(), array.dtype().clone(), true);
     let schema: ArrowSchemaRef = Arc::new(columns.iter().map(field).collect());

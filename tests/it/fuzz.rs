@@ -1,11 +1,12 @@
 //! Generated and damaged input to every reader. Each input is read, or refused with a short error; no input makes a reader panic
 //! or hang. A trace that a reader accepts is unchanged after it is written as a trace and read again.
 //!
-//! `arbitrary` makes the inputs from random bytes: lines and values of the files in `tests/corpus/` and the repository are lost,
-//! doubled, swapped and replaced. An input with a new kind of answer is mutated further. An input on which a reader panics or hangs is
-//! reduced and stored in `tests/corpus/READER/`, where every later run begins.
-//! `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz` runs each reader for 600 seconds, and
-//! `PLIMSOLL_FUZZ_SEED=2` selects other random bytes.
+//! `arbitrary` creates the inputs from random bytes: lines and values of the files in `tests/corpus/` and in the repository are removed,
+//! duplicated, swapped and replaced. An input with a new kind of answer is itself mutated later. An input on which a reader panics or
+//! hangs is reduced and stored in `tests/corpus/READER/`; every later run begins with the stored inputs.
+//!
+//! `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz` runs each reader for 600 seconds, and `PLIMSOLL_FUZZ_SEED=2` selects
+//! other random bytes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -38,10 +39,10 @@ use crate::fuzz_inputs::Pool;
 use crate::replay::{plimsoll as program, run, said};
 use crate::study_run::{Scratch, contents};
 
-/// How many inputs a reader gets, unless a time is given.
+/// The number of inputs for each reader, unless `PLIMSOLL_FUZZ_SECONDS` is set.
 const INPUTS: u64 = 500;
 
-/// An answer that takes longer is a hang.
+/// A reader that takes longer than this for an answer hangs.
 const HANG: Duration = Duration::from_secs(60);
 
 /// Returns the kind of an answer: the words of its error, without values.
@@ -137,7 +138,7 @@ fn fuzz(
         }
     }
     println!("{name}: {count} inputs, {sound} of them sound, {} kinds of answers", seen.len());
-    assert!(sound > 0 && sound < count && seen.len() > 1, "{name}: {sound} of {count} sound: inputs test something");
+    assert!(sound > 0 && sound < count && seen.len() > 1, "{name}: too easy: {sound} of {count} inputs are sound");
 }
 
 /// Fuzzes a reader of text, beginning with its corpus and with the files of these folders that have this extension.
@@ -148,7 +149,7 @@ fn fuzz_text(name: &str, folders: &[&str], ending: &str, read: impl Fn(&Path) ->
     fuzz(name, texts, Pool::text, read);
 }
 
-/// Reads a file into memory, so that no modification time is checked; the file is rewritten all the time.
+/// Reads a file into memory, so that no modification time is checked: the test rewrites the file for every input.
 fn in_memory(path: &Path) -> Input {
     Input::Bytes(path.to_owned(), std::fs::read(path).expect("a file").into())
 }
@@ -280,7 +281,7 @@ fn failover_toml() {
     });
 }
 
-/// Each format of queues; an imported configuration is valid TOML.
+/// Fuzzes the import of each format of queues. The imported text is valid TOML.
 #[test]
 fn queues_of_schedulers() {
     for (format, files, _) in crate::queues::SAMPLES {
@@ -296,7 +297,7 @@ fn queues_of_schedulers() {
     }
 }
 
-/// The results of a small study.
+/// Returns a folder with the results of a small study.
 fn results() -> Scratch {
     let place = Scratch::in_memory(
         "name = \"small\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\ntables = [\"runs\", \"users\"]\n[cluster]\nmachines = \"2x4c8g\"\n\
@@ -308,7 +309,7 @@ fn results() -> Scratch {
     place
 }
 
-/// The values in the tables of a folder, by table, policy, run and column.
+/// Returns the values in the tables of a folder, by table, policy, run and column.
 fn values(folder: &Path) -> Result<BTreeMap<String, Vec<Option<f64>>>> {
     let results = Results::open(folder)?;
     let mut all = BTreeMap::new();
@@ -365,7 +366,7 @@ fn bundle_zip() {
     let whole = unpacked(&zip);
     fuzz("bundle", vec![std::fs::read(&zip).expect("it was written")], Pool::bytes, |path| {
         verify::verify(path)?;
-        assert!(unpacked(path) == whole, "something else is verified");
+        assert!(unpacked(path) == whole, "the verified archive unpacks to other files");
         Ok(())
     });
 }

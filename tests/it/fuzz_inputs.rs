@@ -1,5 +1,5 @@
-//! Inputs for readers, created by `arbitrary` from random bytes: files whose lines, values and bytes are lost, doubled, swapped and
-//! replaced.
+//! Inputs for readers, created by `arbitrary` from random bytes: files with lines, values and bytes that are removed, duplicated, swapped
+//! or replaced.
 
 use std::collections::HashSet;
 
@@ -67,7 +67,7 @@ const WORDS: &[&str] = &[
     "%s",
 ];
 
-/// The material of which inputs are made.
+/// The sources of generated inputs.
 pub struct Pool {
     /// The files, followed by the inputs with new kinds of answers.
     pub texts: Vec<Vec<u8>>,
@@ -98,13 +98,13 @@ impl Pool {
         if u.ratio(1, 2)? { Ok(*u.choose(WORDS)?) } else { Ok(u.choose(&self.values)?) }
     }
 
-    /// Chooses a file half of the time: most inputs with new answers are refused early.
+    /// Chooses one of the files in half of the cases, and otherwise any text: most texts that were added later are refused early.
     fn base<'a>(&'a self, u: &mut Unstructured) -> Drawn<&'a Vec<u8>> {
         let among = if u.arbitrary()? { self.files } else { self.texts.len() };
         u.choose(&self.texts[..among])
     }
 
-    /// Returns a text with changed lines and values, or one that consists of random lines of all texts.
+    /// Returns a text with changed lines and values. One of eight texts consists of random lines of all texts.
     pub fn text(&self, u: &mut Unstructured) -> Drawn<Vec<u8>> {
         let base = String::from_utf8_lossy(self.base(u)?);
         let mut lines: Vec<String> = base.lines().map(str::to_owned).collect();
@@ -142,7 +142,7 @@ impl Pool {
                 lines[at].truncate(*u.choose(&ends)?);
             }
             6 => lines[at] = format!("{line}{}{line}", self.value(u)?),
-            // A value between two separators becomes another one.
+            // A value between two separators is replaced by another value.
             _ => {
                 let starts: Vec<usize> =
                     std::iter::once(0).chain(line.match_indices(is_end).map(|(at, c)| at + c.len())).collect();
@@ -169,7 +169,7 @@ fn damage(u: &mut Unstructured, bytes: &mut Vec<u8>) -> Drawn<()> {
     if bytes.is_empty() {
         return Ok(());
     }
-    // Formats store their essential data at the end of the file.
+    // Half of the changes are near the end of the file, where formats store their essential data.
     let mut at = u.choose_index(bytes.len())?;
     if u.ratio(1, 2)? {
         at = bytes.len() - 1 - at.min(bytes.len() - 1) % bytes.len().min(1000);
@@ -186,7 +186,7 @@ fn damage(u: &mut Unstructured, bytes: &mut Vec<u8>) -> Drawn<()> {
             bytes.splice(to..to, piece);
         }
         5 => bytes.insert(at, u.arbitrary()?),
-        // A number of four or eight bytes at the edge of its range.
+        // A number of four or eight bytes becomes a number at the edge of its range.
         _ => {
             let width = if u.arbitrary()? { 4 } else { 8 };
             let number: u64 = *u.choose(&[0, 1, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX])?;

@@ -3,7 +3,7 @@
 use crate::docs::parse;
 use crate::replay::{plimsoll, run, said};
 
-/// The text of a help page on a terminal of this width.
+/// Returns the text of a help page on a terminal of this width.
 fn help(verb: &str, columns: &str) -> String {
     let mut command = plimsoll(&[verb, "--help"]);
     String::from_utf8_lossy(&run(command.env("COLUMNS", columns)).stdout).into_owned()
@@ -50,7 +50,7 @@ fn misspelt_policies_get_a_short_answer_and_lists_are_taken_apart() {
         let message = with(given);
         assert!(message.contains(&format!("did you mean {meant}")) && message.len() < 300, "{message}");
     }
-    // A list is read as several policies, so the error is the missing trace.
+    // A list is read as several policies, so that the only error is the missing trace.
     for list in ["drf,fifo", "maxmin:cpu,slot:2, drf", "expr:(min(held[cpu], 1)),fifo"] {
         assert!(with(list).contains("nowhere.csv"), "{}", with(list));
     }

@@ -1,4 +1,5 @@
-//! Runs that are cut off: speeds compare the work that the reference serves by the horizon, and waiting tasks are counted by their state.
+//! Runs that end at a horizon. Speeds compare the work that the reference has served at the horizon, and waiting tasks are counted by
+//! their state.
 
 use crate::replay::{plimsoll, run, said};
 use crate::speeds::Replayed;
@@ -17,7 +18,7 @@ fn replayed(rows: &str, options: &[&str]) -> (serde_json::Value, String) {
 const STARVE: &str = "job,user,submit_s,duration_s,tasks,cpu\na,A,0,10,100,1\nb,B,0,10,100,1\nc,C,0,10,100,1\n";
 const STOPPED: &str = "job,user,submit_s,duration_s,tasks,cpu,priority\nlow,a,0,30,1,1,9\nhigh,b,10,100,1,1,0\n";
 
-/// One of three users gets the whole cluster until the horizon: Jain's index is a third, no matter how early the run is cut.
+/// One of three users gets the whole cluster until the horizon: Jain's index is a third, wherever the horizon is.
 #[test]
 fn users_that_get_nothing_by_the_horizon_have_speed_0() {
     for until in ["100s", "300s", "900s"] {
@@ -54,14 +55,14 @@ fn tasks_that_were_stopped_and_wait_are_not_among_those_that_never_started() {
         [Some(0), Some(1), Some(1)]
     );
     assert!(!said.contains("never started") && said.contains("1 task that was launched and stopped"), "{said}");
-    // Both kinds at once: a third job waits from the start.
+    // Both kinds of waiting tasks in one run: a third job waits from its submission on.
     let more = format!("{STOPPED}last,b,11,5,2,1,0\n");
     let (run, said) = replayed(&more, &["--policy", "drf", "--preempt", "0s", "--until", "50s"]);
     assert_eq!([&run["tasks_never_started"], &run["tasks_stopped_waiting"]].map(|n| n.as_u64()), [Some(2), Some(1)]);
     assert!(said.contains("2 tasks never started"), "{said}");
 }
 
-/// A task whose machine fails after four seconds and that finds no other machine has started.
+/// If the machine of a task fails after four seconds, and the task finds no other machine, the task counts as started.
 #[test]
 fn tasks_whose_machine_failed_and_never_came_back_have_started() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -89,7 +90,7 @@ fn tasks_whose_machine_failed_and_never_came_back_have_started() {
     assert_eq!(counts, [Some(0), Some(1), Some(1)], "{}", said(&done));
 }
 
-/// Attempts fail and are tried again: these count as failures, not as stops.
+/// Failed attempts that are repeated count as failures of tasks, not as stops.
 #[test]
 fn failures_of_tasks_are_not_stops() {
     let (run, _) = replayed(
@@ -101,7 +102,7 @@ fn failures_of_tasks_are_not_stops() {
     assert_eq!(number("tasks_stopped"), 0);
 }
 
-/// The first point of the grid is the start of the window.
+/// The first point of the sampling grid is the start of the measured window.
 #[test]
 fn the_sampling_grid_starts_with_the_window() {
     let rows = "a,ann,0,100,10,1,0\nb,bob,0,100,10,1,0\n";
@@ -118,7 +119,8 @@ fn the_sampling_grid_starts_with_the_window() {
     assert_eq!(times("tables = [\"runs\", \"fairness\"]").first(), Some(&0.0));
 }
 
-/// Two jobs of 3 s that arrive together end after 3 s and 6 s. If the second arrives at 2 s, it ends 4 s later: a slowdown of 4/3.
+/// Two jobs of 3 s that arrive together end after 3 s and 6 s. If the second job arrives at 2 s, it ends 4 s after its arrival: a
+/// slowdown of 4/3.
 #[test]
 fn slowdowns_are_exact() {
     let run = Replayed::new("a,ann,0,3,1,10,0\nb,bob,0,3,1,10,0\n", "");

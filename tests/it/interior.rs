@@ -1,6 +1,6 @@
-//! An independent witness for CEEI: the `clarabel` interior-point solver on the exponential cone.
+//! An independent method for CEEI: the `clarabel` interior-point solver on the exponential cone.
 //!
-//! The benches use it too.
+//! The benches also use this file.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
@@ -8,7 +8,7 @@ use clarabel::solver::{
 };
 use plimsoll::fair::Problem;
 
-/// The tolerance passed to the solver; an optimum that is off by this much has tasks that are off by its root.
+/// The tolerance passed to the solver. If the optimum is wrong by this amount, the numbers of tasks are wrong by its square root.
 const TOLERANCE: f64 = 1e-10;
 
 /// Returns each user's number of tasks at the maximum of `sum_i w_i ln x_i`, to the solver's accuracy; `None` if the solver fails.
@@ -46,7 +46,7 @@ pub fn nash(problem: &Problem) -> Option<Vec<f64>> {
         (0..2 * users).map(|v| if v < users { 0.0 } else { -problem.weight()[v - users] }).collect();
     let settings = DefaultSettings {
         verbose: false,
-        // Tighter than the solver's defaults: those leave users' tasks off by more than 1e-3.
+        // The tolerances are tighter than the solver's defaults, which result in numbers of tasks that are wrong by more than 1e-3.
         tol_gap_abs: TOLERANCE,
         tol_gap_rel: TOLERANCE,
         tol_feas: TOLERANCE,

@@ -1,4 +1,4 @@
-//! Ctrl-C and worse: partial work leaves no files that appear complete.
+//! Interrupts, terminations and kills: a run that is stopped leaves no files that appear complete.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crate::frame::Frame;
 use crate::replay::{files, plimsoll};
 
-/// Many runs of some seconds each, hours in all: a long trace on a cluster that is almost fully loaded. No test waits for its end.
+/// A plan of many runs of some seconds each, hours in total: a long trace on a cluster that is almost fully loaded. No test waits for the
+/// end of the plan.
 const PLAN: &str = r#"
 name = "long"
 policies = ["drf", "asset", "maxmin:cpu", "fifo"]
@@ -31,10 +32,10 @@ duration = { distribution = "lognormal", median = 200, sigma = 0.8 }
 demand = { cpu = { distribution = "choice", values = [1, 2, 4] }, memory_gib = { distribution = "uniform", min = 2, max = 20 } }
 "#;
 
-/// The time limit for every wait, sufficient for the busiest machine.
+/// The time limit for every wait, which is sufficient for the busiest machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A process that is killed when a test ends before it does.
+/// A process that is killed if the test ends first.
 struct Running(Child);
 
 impl Drop for Running {
@@ -86,13 +87,13 @@ fn is_temporary(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".plimsoll-"))
 }
 
-/// Waits until a run writes its tables: some temporary file has grown past its first row group.
+/// Waits until a run writes its tables: a temporary file has grown past its first row group.
 fn wait_until_writing(running: &mut Running, out: &Path) {
     let grown = |path: &PathBuf| is_temporary(path) && std::fs::metadata(path).is_ok_and(|data| data.len() > 100_000);
     running.wait_for("tables being written", || files(out).iter().any(grown));
 }
 
-/// Tables below a folder under their final names.
+/// Returns the tables below a folder that have their final names.
 fn tables(out: &Path) -> Vec<PathBuf> {
     files(out).into_iter().filter(|path| path.extension().is_some_and(|end| end == "parquet")).collect()
 }
@@ -101,17 +102,17 @@ fn assert_readable(path: &Path) {
     Frame::open(path);
 }
 
-/// Checks that a signal that can be caught leaves only complete runs.
+/// Checks that only complete runs are left after a signal that can be caught.
 fn assert_whole(out: &Path) {
     let left = files(out);
     assert!(left.iter().all(|path| !is_temporary(path)), "{left:?}");
     let left = tables(out);
     left.iter().for_each(|path| assert_readable(path));
-    // Every run that left a table left all of its tables.
+    // A run that has left a table has left all of its seven tables.
     assert_eq!(left.len(), ended(out) * 7, "{left:?}");
 }
 
-/// How many runs have ended.
+/// Returns the number of runs that have ended.
 fn ended(out: &Path) -> usize {
     tables(out).iter().filter(|path| path.ends_with("runs.parquet")).count()
 }
@@ -137,12 +138,12 @@ fn a_termination_keeps_the_runs_that_had_ended() {
     running.signal("-TERM");
     assert_eq!(running.end().code(), Some(130));
     assert_whole(&out);
-    assert!(ended(&out) > 0, "what had ended is kept");
+    assert!(ended(&out) > 0, "the ended runs are kept");
 }
 
 #[test]
 fn a_kill_leaves_no_table_that_cannot_be_read() {
-    // Every partial file may have been completed between the check and the signal; the test is then repeated.
+    // Every partial file may have been completed between the check and the signal. Then the attempt is repeated.
     let was_writing = (0..20).any(|_| {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let out = dir.path().join("out");

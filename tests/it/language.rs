@@ -1,7 +1,8 @@
 //! The language of names, comments, documentation and messages: plain technical English, one word per concept.
 //!
-//! The patterns find unusual phrases; a finding is a place to look, so a folder has a limit per 1,000 lines instead of 0. A limit may
-//! only be lowered. Identifiers are stricter: a banned name, or a type name with meanings in more than two crates, fails.
+//! The patterns find unusual phrases. A finding may be a false positive, so each folder may have a number of findings per 1,000 lines of
+//! prose. This limit may only be lowered. Identifiers have no such limit: each banned name, and each type name that more than two crates
+//! define, fails a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -95,7 +96,7 @@ const PLAIN: &[(&str, &str)] = &[
     ("the house", "the architecture"),
 ];
 
-/// Names of functions that say nothing at the call site, with better ones.
+/// Banned names of functions, which say nothing at the call site, each with better names.
 const FUNCTIONS: &[(&str, &str)] = &[
     ("of", "new, from_*, or the noun that it returns"),
     ("look", "refresh, visit, evaluate"),
@@ -113,7 +114,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("goes_before", "compare_users"),
 ];
 
-/// Names of types that say nothing, with better ones.
+/// Banned names of types, which say nothing, each with better names.
 const TYPES: &[(&str, &str)] = &[
     ("Told", "CoreEvent, the rows of a table"),
     ("Heard", "EventLog"),
@@ -201,7 +202,7 @@ fn findings(name: &str, text: &str) -> (usize, Vec<(usize, String)>) {
     (lines, found)
 }
 
-/// A text in lower case on one line, without the marks of comments, of strings over several lines and of notebooks.
+/// Returns a text in lower case on one line, without the marks of comments, of strings over several lines and of notebooks.
 fn flat(text: &str) -> String {
     let bare = |line: &str| {
         let line = line.trim().trim_start_matches(['/', '!', '#', '>']).trim_start_matches('"');
@@ -215,7 +216,7 @@ fn flat(text: &str) -> String {
     text.lines().map(bare).collect::<Vec<_>>().join(" ")
 }
 
-/// The phrases of [`PLAIN`] in a text, each with better words.
+/// Returns the phrases of [`PLAIN`] that a text contains, each with better words.
 fn phrases(text: &str) -> Vec<String> {
     let text = flat(text);
     let found = PLAIN.iter().filter(|(phrase, _)| text.contains(phrase));

@@ -1,4 +1,4 @@
-//! Laws of every run under any policy, checked by a recorder of the tests.
+//! Laws that hold in every run under any policy. A recorder (`laws_recorder.rs`) checks them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use crate::workloads::{Case, Weighting, job_name, pick};
 
 const CASES: u32 = 150;
 
-/// Returns all policies that conserve work, and a number of slots small enough for queueing. Karma is excluded, since it may leave
+/// Returns all policies that conserve work, also `slot:1`, under which tasks have to queue. Karma is excluded, since it may leave
 /// unallocated capacity idle.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
-    // Policies that decide in cycles are excluded, too: they leave the rest of a cycle's work to the next cycle.
+    // Policies that decide in cycles are excluded, too: they leave room that the next cycle uses.
     let conserves = |policy: &PolicySpec| policy.runs().is_ok() && policy.row().name != "karma" && !policy.is_queued();
     let mut policies: Vec<PolicySpec> = PolicySpec::all().into_iter().filter(conserves).collect();
     policies.push("slot:1".parse().expect("a policy"));
@@ -58,7 +58,7 @@ fn check(
     let make = || -> Box<dyn Policy> { spec.build(&setup).expect("a policy for the cluster") };
     let mut options = *options;
     if make().needs().by_machine {
-        // No user has precedence.
+        // Such a policy ranks pairs of user and machine, so that no single user is first and could end the round.
         options.on_blocked = OnBlocked::Skip;
     }
     let options = &options;
@@ -116,7 +116,7 @@ impl Trial {
     }
 }
 
-/// Panics with the problem and the case, if one was found.
+/// Panics with the problem and the case if the search has found one.
 fn no_more<T: std::fmt::Debug>(found: Result<(), Broken<T>>) {
     if let Err(broken) = found {
         panic!("{}\n{:?}", broken.problem, broken.case);
@@ -154,7 +154,7 @@ fn hold_up_to_a_horizon() {
     on_random_traces(|seed| Trial::draw(seed, &[Placement::Pooled, Placement::FirstFit], true));
 }
 
-/// One queue for all: no task starts before an earlier one.
+/// All users share one queue: no task starts before an earlier one.
 #[test]
 fn fifo_that_stops_keeps_the_order_of_arrival() {
     let queued = Cell::new(0);
@@ -172,7 +172,7 @@ fn fifo_that_stops_keeps_the_order_of_arrival() {
         for row in &case.rows {
             let from = numbers.entry(row.job).or_default();
             for number in *from..*from + row.tasks {
-                // A task that fits nowhere is not in the queue.
+                // A task that fits on no machine is not in the queue.
                 let Some(&start) = laws.starts.get(&(job_name(row.job), number)) else { continue };
                 assert!(start >= last, "task {number} of {} starts before one that came earlier", job_name(row.job));
                 queued.update(|tasks| tasks + u32::from(start.0 > row.submit));
@@ -246,7 +246,7 @@ fn hold_in_a_closed_loop() {
         let think = Some(Span::from_secs(trial.think));
         for spec in policies(generated.source().dims()) {
             let (laws, _) = check(&mut *generated.source(), &spec, trial.machines, &trial.options, think);
-            assert_eq!(laws.stuck, 0, "every task fits");
+            assert_eq!(laws.stuck, 0, "in a closed loop every task fits and starts");
             assert!(laws.jobs_by_user().values().all(|&done| done == trial.jobs), "{:?}", laws.jobs_by_user());
             waited.update(|runs| runs + u32::from(laws.waited > 0));
         }

@@ -32,9 +32,9 @@ struct Submitted {
     recorded: bool,
 }
 
-/// The recorder: it checks every event.
+/// A recorder that checks every event of a run.
 pub struct Laws {
-    /// A second instance of the run's policy, for its lens.
+    /// A second instance of the run's policy. It provides the lens: the amounts that the policy counts for machines and demands.
     policy: Box<dyn Policy>,
     options: Options,
     dims: usize,
@@ -49,16 +49,16 @@ pub struct Laws {
     running: Vec<u64>,
     used: Vec<Vec<u64>>,
     standing: Vec<Standing>,
-    /// For each user, the job that has not ended, and the time at which the job before it ended.
+    /// For each user, the job that has not ended, and the end of the preceding job.
     looping: Vec<(Option<JobId>, Option<Time>)>,
     launched: u64,
     cut: u64,
     on_machines: Vec<(MachineId, Time, Time, Resources, u32)>,
-    /// When each task started, by job and number.
+    /// The start of each task, by job and number.
     pub starts: BTreeMap<(String, u64), Time>,
-    /// Tasks that waited.
+    /// The number of tasks that waited.
     pub waited: u64,
-    /// Tasks that never started.
+    /// The number of tasks that never started.
     pub stuck: u64,
 }
 
@@ -69,7 +69,7 @@ fn render(name: &Named) -> String {
 }
 
 impl Laws {
-    /// Checks a run of this policy and cluster; `think` is how long the users of a closed loop think.
+    /// Creates a recorder for a run of this policy on this cluster. `think` is the think time of the users of a closed loop.
     pub fn new(policy: Box<dyn Policy>, cluster: &Cluster, options: &Options, think: Option<Span>) -> Laws {
         let machines: Vec<Resources> =
             cluster.capacities.iter().map(|&machine| policy.needs().lens.machine(machine)).collect();
@@ -117,13 +117,13 @@ impl Laws {
         let finished: u64 = self.heard.values().map(|heard| heard.finished).sum();
         let submitted: u64 = self.jobs.values().map(|job| job.tasks).sum();
         assert_eq!(finished + self.cut + self.stuck, submitted, "submitted tasks finished, were cut or are stuck");
-        assert_eq!((outcome.launched, finished + self.cut), (self.launched, self.launched), "what was launched ran");
-        assert!(self.options.until.is_some() || self.cut == 0, "only a horizon cuts");
+        assert_eq!((outcome.launched, finished + self.cut), (self.launched, self.launched), "every launched task ran");
+        assert!(self.options.until.is_some() || self.cut == 0, "only a horizon cuts tasks");
         assert!(self.options.until.is_none_or(|until| outcome.end <= until), "nothing happens past the horizon");
         self.machines_are_never_overfull();
     }
 
-    /// Checks each machine's allocation over time. At one instant, tasks end before other tasks start.
+    /// Checks the allocation of each machine over time. At an instant, tasks end before other tasks start.
     fn machines_are_never_overfull(&self) {
         let mut changes: Vec<(MachineId, Time, bool, Resources, u32)> = Vec::new();
         for &(machine, start, finish, footprint, count) in self.on_machines.iter().filter(|task| task.2 > task.1) {
@@ -148,7 +148,8 @@ impl Laws {
         self.policy.needs().lens.demand(whole)
     }
 
-    /// Checks that no room is left unused: under `skip` no user's next task fits; under the other rules at least one does not fit.
+    /// Checks that no room is left unused: under `skip` no user's next task fits; under the other rules at least one next task does not
+    /// fit.
     fn conserves_work(&self, books: &Books, machines: Option<&Machines>, now: Time) {
         let fits = |user: UserId| {
             let need = self.footprint(books.head(user));
@@ -198,14 +199,14 @@ impl Recorder for Laws {
             if let Some(think) = self.think {
                 let (open, before) = &mut self.looping[row.user.index()];
                 assert_eq!(open.replace(row.job), None, "a user in a loop has one job at a time");
-                assert!(before.is_none_or(|end| row.submit == end + think), "it submits when it has thought");
+                assert!(before.is_none_or(|end| row.submit == end + think), "a user submits after its think time");
             }
         }
         job.tasks += u64::from(row.tasks);
     }
 
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
-        assert!(from == self.until && to > from, "time has no holes: {from:?} to {to:?} after {:?}", self.until);
+        assert!(from == self.until && to > from, "intervals are contiguous: {from:?} to {to:?} after {:?}", self.until);
         self.until = to;
         let pooled = self.options.placement == Placement::Pooled;
         assert_eq!(state.machines.is_none(), pooled);
@@ -229,8 +230,11 @@ impl Recorder for Laws {
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let count = u64::from(tasks.count);
-        assert!(tasks.start >= tasks.release, "nothing starts before it is released");
-        assert!(tasks.finish.is_none_or(|finish| finish == tasks.start + tasks.duration), "tasks take their time");
+        assert!(tasks.start >= tasks.release, "no task starts before its release");
+        assert!(
+            tasks.finish.is_none_or(|finish| finish == tasks.start + tasks.duration),
+            "a task ends after its duration"
+        );
         let heard = self.record(&tasks.name, tasks.first, count);
         heard.start = Some(heard.start.map_or(tasks.start, |start| start.min(tasks.start)));
         match tasks.finish {
@@ -278,21 +282,21 @@ impl Recorder for Laws {
         };
         match stuck.why {
             Stuck::TooLarge => assert!(!fits, "a task that is too large fits nowhere"),
-            Stuck::Deadlocked => assert!(fits && self.stuck > stuck.tasks, "something else is stuck before it"),
-            Stuck::Starved => panic!("something is left to happen as long as something waits"),
+            Stuck::Deadlocked => assert!(fits && self.stuck > stuck.tasks, "another task is stuck, too"),
+            Stuck::Starved => panic!("no task starves: events remain while tasks wait"),
             Stuck::Cut => assert!(fits && self.options.until.is_some(), "only a horizon cuts"),
         }
         Ok(())
     }
 
     fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Result<()> {
-        assert!(self.settled.is_none_or(|before| before < now) && now == self.until, "instants follow one another");
+        assert!(self.settled.is_none_or(|before| before < now) && now == self.until, "instants increase");
         self.settled = Some(now);
-        assert!(books.total_held().fits(&self.offered), "no more is held than there is");
+        assert!(books.total_held().fits(&self.offered), "the allocation is at most the capacity");
         for at in 0..books.users() {
             let user = UserId(at as u32);
-            assert_eq!(books.running(user), self.running[at], "what {user} runs at {now:?}");
-            assert_eq!(books.used(user), self.used[at], "what {user} uses at {now:?}");
+            assert_eq!(books.running(user), self.running[at], "the running tasks of {user} at {now:?}");
+            assert_eq!(books.used(user), self.used[at], "the usage of {user} at {now:?}");
             let standing = (books.running(user), books.waiting(user), books.used(user).to_vec());
             if !changed.contains(&user) {
                 assert_eq!(standing, self.standing[at], "{user} has changed at {now:?} without a notification");

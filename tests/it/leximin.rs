@@ -1,5 +1,5 @@
-//! Dominant resource fairness by independent methods: the fast filling is compared with the exact one, and the exact one with linear
-//! programs that do not use filling.
+//! Dominant resource fairness by independent methods: the fast filling is compared with the exact filling, and the exact filling with
+//! linear programs that do not use filling.
 
 use clarabel::algebra::CscMatrix;
 use clarabel::solver::{DefaultSettingsBuilder, DefaultSolver, IPSolver, NonnegativeConeT, SolverStatus};
@@ -15,8 +15,8 @@ enum Weighting {
     ByResource,
 }
 
-/// Up to `most` users and 6 resources; some demands are 0, some users have finitely many tasks, and in
-/// a few instances one capacity is 0.
+/// Draws an instance of up to `most` users and 6 resources. Some demands are 0, some users have finitely many tasks, and in a few
+/// instances one capacity is 0.
 fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
     let dims = rng.random_range(1..=6);
     let users = rng.random_range(1..=most);
@@ -40,7 +40,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, weighting: Weighting) -> Instance {
             Weighting::Scalar => vec![weight(); dims],
             Weighting::ByResource => (0..dims).map(|_| weight()).collect(),
         };
-        // Of the size of the number of tasks that users typically get.
+        // A number of tasks of the magnitude that users typically get.
         let tasks = rng.random_bool(finite).then(|| Exact::ratio(rng.random_range(0..=200), users as i64));
         User { weight, tasks, ..User::new(format!("user {i}"), demand) }
     };
@@ -83,8 +83,8 @@ fn the_fast_filling_equals_the_exact_one() {
             stopped[usize::from(levels.limit(i) == Limit::Demand)] += 1;
         }
     }
-    assert!(rounds[..6].iter().all(|&count| count > 50), "{rounds:?}: some depth of filling was hardly seen");
-    assert!(stopped.iter().all(|&count| count > 5000), "{stopped:?}: one way to stop was hardly seen");
+    assert!(rounds[..6].iter().all(|&count| count > 50), "{rounds:?}: a number of rounds is too rare");
+    assert!(stopped.iter().all(|&count| count > 5000), "{stopped:?}: a kind of limit is too rare");
 }
 
 /// There are enough users for a first guess from a sample, for many blocks, and for copies of the users that continue.
@@ -109,14 +109,14 @@ fn many_users_fill_as_in_the_plain_loop() {
     }
 }
 
-/// The first guess samples every 13th of 50,000 users; exactly these users are unlike the others.
+/// The first guess samples every 13th of 50,000 users. In this test exactly the sampled users differ from the others.
 #[test]
 fn a_misleading_sample_misleads_for_a_moment_only() {
     let (users, mut levels) = (50_000, Levels::new());
     let odd = |i: usize| i.is_multiple_of(13);
-    // Shares of both resources and the number of tasks, for one in 13 and for the others.
+    // The shares of both resources and the number of tasks, for a sampled user and for the others.
     let kinds: [[(f64, f64, f64); 2]; 3] = [
-        // The guess is far too high: all others have stopped, and nothing rises on their resource.
+        // The guess is far too high: at this level all other users have stopped, and the usage of their resource no longer rises.
         [(0.0, 1e-6, f64::INFINITY), (1e-4, 0.0, 3.0)],
         // The guess is far too low.
         [(1e-2, 1e-2, f64::INFINITY), (1e-6, 1e-7, 30.0)],
@@ -134,7 +134,8 @@ fn a_misleading_sample_misleads_for_a_moment_only() {
     }
 }
 
-/// Progressive filling from one user's stop to the next. Users are sorted by the level at which they have all their tasks.
+/// Returns the tasks of progressive filling, computed from one user's stop to the next. Users are sorted by the level at which they have
+/// all their tasks.
 fn filled_by_sorting(problem: &Problem) -> Vec<f64> {
     let users = problem.users();
     let rate: Vec<f64> = (0..users).map(|i| problem.weight()[i] / problem.row(i).fold(0.0, f64::max)).collect();
@@ -171,7 +172,7 @@ fn filled_by_sorting(problem: &Problem) -> Vec<f64> {
         }
         speed[used_up] = 0.0;
     }
-    (0..users).map(|i| rate[i] * stopped[i].expect("everybody stops")).collect()
+    (0..users).map(|i| rate[i] * stopped[i].expect("every user stops")).collect()
 }
 
 #[test]
@@ -187,7 +188,7 @@ fn unusable_numbers_are_errors() {
     assert_eq!((levels.tasks(), levels.rounds().len()), (&[3.0, 0.0][..], 0));
 }
 
-/// Maximises `objective . x` where each row `(a, b)` requires `a . x <= b`. Returns the solution and the multiplier of each row.
+/// Maximises `objective . x` under rows `(a, b)`, which require `a . x <= b`. Returns the solution and the multiplier of each row.
 pub fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f64>) {
     let size = objective.len();
     let costs: Vec<f64> = objective.iter().map(|value| -value).collect();
@@ -209,13 +210,13 @@ pub fn maximise(objective: &[f64], rows: &[(Vec<f64>, f64)]) -> (Vec<f64>, Vec<f
     (solver.solution.x, solver.solution.z)
 }
 
-/// The leximin of weighted dominant shares by linear programs over the shares themselves.
+/// Computes the leximin of weighted dominant shares by linear programs over the shares.
 struct Leximin {
     /// The amount of each resource that one unit of each user's weighted dominant share uses: `users x resources`.
     takes: Vec<Vec<f64>>,
     /// The share at which each user has all its tasks.
     full: Vec<Option<f64>>,
-    /// The weighted dominant share of one task; 1 for users with zero capacity in a demanded resource, whose allocation is zero.
+    /// The weighted dominant share of one task. It is 1 for users that demand a resource of zero capacity; their allocation is zero.
     unit: Vec<f64>,
 }
 
@@ -255,7 +256,7 @@ impl Leximin {
         rows
     }
 
-    /// Returns the shares. Each round maximises the least share. Users whose floor has a positive multiplier are then saturated; if a
+    /// Returns the shares. Each round maximises the least share. Users with a positive multiplier of their floor are then saturated. If a
     /// multiplier is too small to be certain, a separate program decides.
     fn solve(&self) -> Vec<f64> {
         let mut fixed: Vec<Option<f64>> = self.full.iter().map(|full| full.filter(|full| *full == 0.0)).collect();
@@ -270,7 +271,7 @@ impl Leximin {
             rows.extend(self.limits(&fixed, &open));
             let (solution, multipliers) = maximise(&unit_row(least + 1, least, 1.0), &rows);
             let level = solution[least];
-            // Multipliers add up to 1, and a zero is returned as about 1e-10.
+            // The multipliers add up to 1. The solver returns a multiplier of zero as about 1e-10.
             let clear = |k: usize| multipliers[k] > 1e-6;
             let unclear = |k: usize| multipliers[k] > 1e-8;
             let stuck =
@@ -302,7 +303,7 @@ pub fn unit_row(size: usize, at: usize, value: f64) -> Vec<f64> {
 fn drf_is_the_leximin_of_linear_programs() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for case in 0..1000 {
-        // Not all instances are large, because a round of programs may fix only one user.
+        // Only half of the instances are large, because a round of programs may fix only one user.
         let most = [10, 50][case % 2];
         let weighting = if case % 3 == 0 { Weighting::ByResource } else { Weighting::Scalar };
         let instance = draw(&mut rng, most, weighting);

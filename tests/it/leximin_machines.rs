@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::leximin::{maximise, unit_row};
 use crate::property::{Broken, search};
 
-/// A random case: the capacities of the machines; for each user the demand, the weight, the number of tasks, and a bit for each
+/// A random case: the capacities of the machines, and for each user its demand, its weight, its number of tasks, and a bit for each
 /// machine that it can use.
 #[derive(Clone, Debug)]
 struct Case {
@@ -32,7 +32,7 @@ fn draw(seed: u64) -> Case {
     }
 }
 
-/// Returns the cases without one of the users, or with one machine of zero capacity.
+/// Returns the cases with one user less, and the cases with one machine of zero capacity.
 fn smaller(case: &Case) -> Vec<Case> {
     let without = |at: usize| {
         let mut less = case.clone();
@@ -68,13 +68,13 @@ impl Case {
         Instance::on_machines(names, machines, self.users.iter().enumerate().map(user).collect()).expect("good")
     }
 
-    /// How many tasks a user could run alone on a machine.
+    /// Returns the number of tasks that a user could run alone on a machine.
     fn alone(&self, user: usize, machine: usize) -> f64 {
         let parts = self.users[user].0.iter().zip(&self.machines[machine]).filter(|(demand, _)| **demand > 0);
         parts.map(|(demand, room)| *room as f64 / *demand as f64).fold(f64::INFINITY, f64::min)
     }
 
-    /// Returns the level of one task of a user; 0 if the level is not defined, such as without demand for the measured resource.
+    /// Returns the level of one task of a user, or 0 if it has no level, such as without demand for the measured resource.
     fn level(&self, user: usize, quantity: Quantity) -> f64 {
         let (demand, weight, ..) = &self.users[user];
         let share = |r: usize| {
@@ -92,8 +92,8 @@ impl Case {
         level / *weight as f64
     }
 
-    /// Computes the levels from scratch with linear programs: the lowest level is raised, then users with a positive
-    /// price on their floor keep their level.
+    /// Computes the levels from scratch with linear programs: each program raises the lowest level; then users with a positive multiplier
+    /// of their floor keep their level.
     fn levels(&self, quantity: Quantity) -> Vec<f64> {
         let can_run = |i: usize, m: usize| self.users[i].3 >> m & 1 == 1 && self.alone(i, m) > 0.0;
         let of_user = |i: usize| (0..self.machines.len()).filter(move |&m| can_run(i, m)).map(move |m| (i, m));
@@ -154,7 +154,7 @@ fn drfh_tsf_and_cmmf_are_leximins_of_linear_programs() {
             for (i, tasks) in found.tasks.floats().into_iter().enumerate() {
                 let level = tasks * case.level(i, quantity);
                 if (level - expected[i]).abs() > 1e-6 * expected[i].max(1e-2) {
-                    return Err(format!("{quantity:?}: user {i} has {level} where {} was due", expected[i]));
+                    return Err(format!("{quantity:?}: user {i} has a level of {level}, not of {}", expected[i]));
                 }
             }
             Ok(())

@@ -2,7 +2,8 @@
 
 use crate::replay::{files, plimsoll, run, said};
 
-/// A case from practice: under least attained service, jobs lose their work when they are stopped.
+/// Replays a case from practice: under least attained service, jobs lose their work when they are stopped. Returns the exit code and the
+/// messages.
 fn las(policy: &str, options: &[&str]) -> (Option<i32>, String) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/field/las-preempt.csv");

@@ -9,15 +9,16 @@ use crate::machines_slow::{Run, Simulation, State, minus};
 use crate::machines_world::{Location, Whom};
 use crate::slow::need;
 
-/// Tasks of one set that started together on one machine. They are preempted as one, the last task first.
+/// Tasks of one set that started together on one machine. A request preempts the last tasks of a batch first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub set: usize,
     pub machine: usize,
     round: u64,
-    /// The start time. A task that a request starts precedes the round of its instant and has the previous round's number.
+    /// The start time. A task that a request starts is launched before the round of the same instant, so it has the number of the previous
+    /// round.
     start: u64,
-    /// The task, if tasks can fail individually: each task then forms its own batch.
+    /// The task itself if tasks can fail individually, because each task is then its own batch; otherwise `None`.
     alone: Option<usize>,
 }
 
@@ -49,7 +50,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Withdraws the requests for a machine that accepts no new tasks, even if the machine returns at once.
+    /// Withdraws the requests for a machine that accepts no new tasks, even if the machine joins again at the same instant.
     pub fn withdraw_from(&mut self, machine: usize) {
         self.requests.retain(|request| request.machine != machine);
     }
@@ -101,15 +102,15 @@ impl Simulation<'_> {
         }
     }
 
-    /// Reduces the victims of each request to the missing amount.
+    /// Removes the victims that each request no longer needs.
     fn spare(&mut self) {
         for at in 0..self.requests.len() {
             self.requests[at].asked = self.spared(&self.requests[at], &self.reserved(at));
         }
     }
 
-    /// Returns whether a request still has a waiting task: more tasks of its set wait than earlier requests serve, the set
-    /// is the next of its queue, and the machine is present and suitable.
+    /// Returns whether a request is still needed: more tasks of its set wait than earlier requests serve, the set is the next one of its
+    /// queue, the quota admits the task, and the machine is present and suitable.
     fn wanted(&self, at: usize) -> bool {
         let Request { set, place, machine, .. } = self.requests[at];
         let same = |task: &usize| {
@@ -145,7 +146,8 @@ impl Simulation<'_> {
         reserved.fold(self.free(machine), |free, reserved| minus(&free, &reserved))
     }
 
-    /// Returns the remaining victims of a request: without ended tasks and, from last to first, without unneeded tasks.
+    /// Returns the remaining victims of a request. Ended tasks are removed first. Then, from the last victim to the first, each task is
+    /// removed if the room is still enough without it.
     pub fn spared(&self, request: &Request, reserved: &[u64]) -> Vec<(Batch, usize)> {
         let wanted = self.need_of_set(request.set);
         let mut asked = request.asked.clone();
@@ -168,9 +170,9 @@ impl Simulation<'_> {
         asked
     }
 
-    /// Starts tasks with complete reservations, in request order. Drops a request that lacks room after its deadline.
+    /// Starts the tasks with complete reservations, in request order. Drops a request that still lacks room after its victims were stopped.
     fn start_asked(&mut self, now: u64) {
-        // Gangs may have released capacity.
+        // Gangs may have released room, so that fewer victims are needed.
         self.spare();
         let mut at = 0;
         while at < self.requests.len() {

@@ -1,7 +1,7 @@
 //! Random cases for the slow twin of placement: the workloads of `workloads.rs` with labels, places, gangs and events.
 //!
-//! Events fall on instants at which tasks arrive or might end, machines that are the same share a row of the machines
-//! file, and an expression is written in several ways, so that ties and equivalent inputs are frequent.
+//! Events occur at instants at which tasks arrive or may end, so that ties are frequent. Equal machines may share a row of the machines
+//! file, and an expression is written in several ways, so that equivalent inputs are frequent.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -26,26 +26,26 @@ const NAMES: [&str; 3] = ["web", "m.a", "zoo"];
 #[derive(Clone, Debug)]
 pub struct Draw {
     pub case: Case,
-    /// By row of the trace.
+    /// The label, place and stability of each row of the trace.
     pub asks: Vec<Ask>,
-    /// By group of equal machines.
+    /// The labels and location of each group of equal machines.
     pub sites: Vec<Site>,
     pub events: Vec<Event>,
     pub fall_back: Option<u64>,
     pub lose: bool,
-    /// The notice of victims, and the selection of eligible ones.
+    /// The notice of victims, and the rule that selects the eligible victims.
     pub preempt: Option<(u64, Whom)>,
-    /// Limits and costs of stopping tasks.
+    /// Limits and costs of preemption.
     pub preemption_limits: Displacing,
-    /// A file of quota groups, instead of the policies.
+    /// The text of a file of quota groups, which replaces the policies.
     pub quota: Option<String>,
     /// The time for which gangs hold insufficient room.
     pub hoard: Option<u64>,
-    /// Resources that are made of identified devices.
+    /// The resources that consist of identified devices.
     pub devices: Vec<usize>,
     /// By group of machines and resource, the NUMA node of each device.
     pub nodes: Vec<Vec<Vec<usize>>>,
-    /// How tasks fail, straggle and are backed up, as the setting says it.
+    /// Failures, stragglers and backups of tasks, as the text of the setting.
     pub faults: Option<String>,
     /// Selects among equivalent ways to write the files.
     pub style: u64,
@@ -103,7 +103,7 @@ impl Draw {
         draw
     }
 
-    /// Returns a draw with urgent tasks that request the room of others.
+    /// Draws a case with urgent tasks that request room that other tasks use.
     pub fn urgent(seed: u64) -> Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -114,14 +114,14 @@ impl Draw {
         let stable = pick(&mut rng, &[0, 0, 30]);
         for row in 0..draw.asks.len() {
             draw.asks[row].stable = chance(&mut rng, stable);
-            // Keeps fewer gangs: few of them wait, and gangs do not request preemption.
+            // Removes 60 % of the gangs, because gangs do not request preemption.
             draw.case.rows[row].gang &= chance(&mut rng, 40);
             draw.case.rows[row].priority = pick(&mut rng, &[0, 1, 3, 5, 5, 9, 9]);
         }
         draw
     }
 
-    /// A draw with many gangs, which hold room; in some draws urgent tasks also request the room of others.
+    /// Draws a case with many gangs that hold room. In a quarter of the cases urgent tasks also request room that other tasks use.
     pub fn hoarding(seed: u64) -> Draw {
         let mut draw = if seed % 4 == 3 { Draw::urgent(seed) } else { Draw::new(seed) };
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -134,7 +134,7 @@ impl Draw {
         draw
     }
 
-    /// Returns the times from any arrival to any possible end, and some others.
+    /// Returns spans to draw from: the duration of each row twice, and half of the duration.
     pub fn spans(&self) -> Vec<u64> {
         self.case.rows.iter().flat_map(|row| [row.duration, row.duration, row.duration / 2]).collect()
     }
@@ -163,7 +163,7 @@ impl Draw {
         }
     }
 
-    /// Labels that some machine carries or an event brings; any other is an error.
+    /// Returns the labels that a machine has at the start or gets in an event. A trace with any other label is invalid.
     fn known_labels(&self) -> Vec<usize> {
         let brought = self.events.iter().filter_map(|event| match &event.change {
             Change::Relabel(labels) => Some(labels),
@@ -201,8 +201,8 @@ impl Draw {
         }
     }
 
-    /// Removes gangs that are larger than their machines: they are an error, which would end most cases early. One draw in
-    /// twenty keeps them.
+    /// Clears the gang flag of rows that do not fit on their machines as a gang. A gang that does not fit is an input error and would end
+    /// most cases early. One draw in twenty keeps all gangs.
     pub fn loosen_gangs(&mut self, rng: &mut ChaCha8Rng) {
         let keep = chance(rng, 5);
         for policy in self.case.policies.clone() {
@@ -231,7 +231,7 @@ impl Draw {
         simulate(&self.case.rows, &self.asks, &self.world(policy))
     }
 
-    /// Returns the inputs of the reference implementation besides rows.
+    /// Returns the inputs of the reference implementation besides the rows.
     pub fn world(&self, policy: Policy) -> World {
         let machines = 0..self.case.machines().len();
         let nodes = |machine: usize| self.nodes.get(self.group(machine).0).cloned().unwrap_or_default();
@@ -251,7 +251,7 @@ impl Draw {
         }
     }
 
-    /// The trace as canonical CSV.
+    /// Returns the trace as canonical CSV.
     pub fn trace(&self) -> String {
         let own = self.asks.iter().enumerate().map(|(row, ask)| {
             let loose = (row as u64 + self.style) % 3;
@@ -283,7 +283,7 @@ impl Draw {
         }
     }
 
-    /// The machines file.
+    /// Returns the text of the machines file.
     pub fn machines(&self) -> String {
         let numa: String = self.devices.iter().map(|&resource| format!(",{}_numa", COLUMNS[resource])).collect();
         let mut text = format!("name,count,{},labels,room,rack{numa}\n", COLUMNS[..self.case.dims()].join(","));
@@ -297,7 +297,7 @@ impl Draw {
             write!(text, ",{},{room},{rack}", label_names(&site.labels)).unwrap();
             for &resource in &self.devices {
                 let nodes: Vec<String> = self.nodes[group][resource].iter().map(usize::to_string).collect();
-                // Node 0 for all devices need not be written.
+                // If all devices are on node 0, the nodes may be omitted.
                 let said = self.style == 0 || nodes.iter().any(|node| node != "0");
                 write!(text, ",{}", if said { nodes.join(";") } else { String::new() }).unwrap();
             }
@@ -306,7 +306,7 @@ impl Draw {
         text
     }
 
-    /// The machine events, if there are any.
+    /// Returns the text of the file of machine events, or `None` if the case has no events.
     pub fn machine_events(&self) -> Option<String> {
         let mut text = "at_us,machine,event,labels\n".to_owned();
         for (at, event) in self.events.iter().enumerate() {
@@ -322,7 +322,7 @@ impl Draw {
         (!self.events.is_empty()).then_some(text)
     }
 
-    /// Returns smaller cases, each without one part of this one.
+    /// Returns smaller cases. Each one lacks one part of this case.
     pub fn smaller(&self) -> Vec<Draw> {
         let mut all: Vec<Draw> = Vec::new();
         let mut with = |change: &dyn Fn(&mut Draw)| {
@@ -394,7 +394,7 @@ impl Draw {
     }
 }
 
-/// More machines than a plain case has; half of the time each in a group of its own.
+/// Adds up to two groups of machines. In half of the cases each machine then becomes a group of its own.
 fn draw_groups(rng: &mut ChaCha8Rng, case: &mut Case) {
     for _ in 0..rng.random_range(0..=2) {
         let copy = case.groups[rng.random_range(0..case.groups.len())].clone();
@@ -434,12 +434,12 @@ fn draw_expression(rng: &mut ChaCha8Rng, known: &[usize], depth: u32) -> Express
     }
 }
 
-/// `a & (b & c)` is `a & b & c`.
+/// Flattens nested operators: `a & (b & c)` becomes `a & b & c`.
 fn flat(parts: Vec<Expression>, open: impl Fn(Expression) -> Result<Vec<Expression>, Expression>) -> Vec<Expression> {
     parts.into_iter().flat_map(|part| open(part).unwrap_or_else(|part| vec![part])).collect()
 }
 
-/// An expression with as few parentheses as it needs, or with more of them and of blanks.
+/// Returns the text of an expression. `loose` 0 writes the fewest blanks and parentheses, 1 adds blanks, and 2 adds blanks and parentheses.
 fn written(expression: &Expression, loose: u64) -> String {
     let inner = |part: &Expression, around: bool| {
         let text = written(part, loose);

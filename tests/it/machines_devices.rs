@@ -10,7 +10,7 @@ use crate::machines_slow::Simulation;
 use crate::slow::{Placement, Policy, Row, times};
 use crate::workloads::{RESOURCES, Weighting, chance, pick};
 
-/// Thousandths of a device.
+/// A whole device, in thousandths.
 pub const WHOLE: u64 = 1000;
 
 /// A part of a device: resource, device number, amount in thousandths.
@@ -64,7 +64,8 @@ impl Simulation<'_> {
         self.world.devices.iter().all(enough)
     }
 
-    /// Returns the devices for a demand on a machine that has enough of them; `amounts` is its free capacity before.
+    /// Returns the devices for a demand on a machine that has enough of them. `amounts` is the machine's free capacity before the task
+    /// starts.
     pub fn parts(&self, machine: usize, need: &[u64], amounts: &[u64], taken: &[Part]) -> Vec<Part> {
         let mut parts = Vec::new();
         for &resource in &self.world.devices {
@@ -96,7 +97,7 @@ pub fn written(parts: &[Part]) -> String {
 }
 
 impl Draw {
-    /// Draws a case on machines with GPUs, and sometimes cores, as identified devices.
+    /// Draws a case on machines with GPUs as identified devices; in 30 % of the cases the cores are devices too.
     pub fn devices(seed: u64) -> Draw {
         let mut draw = Draw::new(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -116,7 +117,7 @@ impl Draw {
             draw.fragment(&mut rng);
         }
         if chance(&mut rng, 30) {
-            // Cores too.
+            // Cores are devices too.
             let first = if chance(&mut rng, 50) { 0 } else { draw.devices.len() };
             draw.devices.insert(first, 0);
             let whole = |amount: u64| (amount / WHOLE).max(1) * WHOLE;
@@ -137,7 +138,8 @@ impl Draw {
         }
         draw.loosen_gangs(&mut rng);
         if chance(&mut rng, 8) {
-            // The gang has as many parts as the total amount allows. Remainders of two devices do not form a part.
+            // The gang has as many tasks as the total amount of GPUs divided by the demand, at most 30. They may not fit, because one task
+            // cannot use the remainders of two devices.
             let amount: u64 = draw.case.groups.iter().map(|(count, capacity)| count * capacity[2]).sum();
             let parts = |row: &&mut Row| (300..WHOLE).contains(&row.demand[2]);
             if let Some(row) = draw.case.rows.iter_mut().find(parts) {
@@ -147,7 +149,8 @@ impl Draw {
         draw
     }
 
-    /// Selects placement by fragments. Devices are often the scarce resource; sometimes only the first machines have any.
+    /// Sets placement by fragments. In 60 % of the cases GPUs become the scarce resource; in 30 % only the first group of machines has
+    /// GPUs.
     fn fragment(&mut self, rng: &mut ChaCha8Rng) {
         self.case.placement = Placement::Fgd;
         if chance(rng, 60) {
@@ -161,7 +164,7 @@ impl Draw {
         }
     }
 
-    /// Adds GPUs to the groups: each has some or none, and the first has at least one.
+    /// Adds GPUs to the groups of machines: 0 to 6 per machine, and at least one per machine of the first group.
     fn add_gpus(&mut self, rng: &mut ChaCha8Rng) {
         let mut gpus = || pick(rng, &[0, 1000, 2000, 3000, 4000, 6000]);
         for (_, capacity) in &mut self.case.groups {

@@ -6,7 +6,7 @@ use crate::machines_slow::{Simulation, State, Task};
 use crate::machines_world::Change;
 
 impl Simulation<'_> {
-    /// Machines fail, leave, join and carry other labels.
+    /// Applies the machine events of an instant: machines fail, leave, join or get other labels.
     pub fn happen(&mut self, now: u64) {
         for event in self.world.events.iter().filter(|event| event.at == now) {
             match &event.change {
@@ -33,7 +33,7 @@ impl Simulation<'_> {
     fn fail(&mut self, now: u64, machine: usize) {
         let here = |task: &usize| self.tasks[*task].run().is_some_and(|run| run.machine == machine);
         let mut struck: Vec<usize> = (0..self.tasks.len()).filter(here).collect();
-        // The order matters only for two instances of one task.
+        // The order matters only if two instances of one task run on the machine.
         struck.sort_by_key(|&task| Reverse(self.tasks[task].run().map(|run| run.start)));
         for task in struck {
             if self.tasks[task].run().is_none() {
@@ -49,7 +49,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Stops tasks of one set, and with a task of a gang all running tasks of it: they wait again with their saved progress.
+    /// Stops tasks of one set; of a gang, all running tasks. The stopped tasks wait again with their saved progress.
     pub fn stop(&mut self, tasks: &[usize], now: u64, fate: &str) {
         let Some(&first) = tasks.first() else { return };
         let Task { row, set, .. } = self.tasks[first];
@@ -61,7 +61,7 @@ impl Simulation<'_> {
             }
             self.end(task, now, fate);
             self.keep(task, now);
-            // Where each task has a fate of its own it waits alone.
+            // If tasks can fail individually, each stopped task waits as a set of its own.
             let alone = self.world.faults.is_some() && !self.gang(row);
             if alone || before.is_none_or(|before| before + 1 != task) {
                 self.sets.push(row);

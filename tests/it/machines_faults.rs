@@ -1,6 +1,6 @@
-//! The slow twin's faults of tasks, from the documentation alone: attempts that fail, stragglers, and backup instances.
+//! Faults of tasks in the slow twin of placement, written from the documentation alone: failed attempts, stragglers and backup instances.
 //!
-//! The engine's generator, which is passed in, draws the fate of an attempt; the consequences are computed here.
+//! The engine's random generator (`Draws`) decides whether an attempt fails or straggles. This module computes the consequences.
 
 use std::cmp::Reverse;
 
@@ -13,17 +13,18 @@ use crate::machines_slow::{Simulation, State, Task};
 use crate::slow::ONE;
 use crate::workloads::{chance, pick};
 
-/// How tasks fail, straggle and are backed up.
+/// The parameters of failures, stragglers and backups.
 #[derive(Clone, Debug)]
 pub struct Faults {
     pub draws: Draws,
     pub retries: u64,
-    /// The share of a row's tasks that have ended, and how many times longer than those one must have run; in millionths.
+    /// When a task gets a backup, in millionths: the share of the row's tasks that must have ended, and the multiple of the mean run time
+    /// of the completed tasks that the task must have run.
     pub backup: Option<(u64, u64)>,
 }
 
 impl Simulation<'_> {
-    /// Ends the tasks that finish now: of two instances of a task that end at once, the one that began first counts.
+    /// Ends the tasks that finish now. If two instances of a task end at the same instant, the one that started first counts.
     pub fn finish(&mut self, now: u64) {
         let run = |task: usize| self.tasks[task].run().expect("it runs");
         let mut due: Vec<usize> =
@@ -48,7 +49,7 @@ impl Simulation<'_> {
         self.make_backups(now);
     }
 
-    /// The other instance of a task, if there is one.
+    /// Returns the other instance of a task, if there is one.
     fn other(&self, task: usize) -> Option<usize> {
         let same = |other: &Task| (other.row, other.number) == (self.tasks[task].row, self.tasks[task].number);
         let alive = |other: &Task| matches!(other.state, State::Waiting(_) | State::Running(_));
@@ -79,13 +80,14 @@ impl Simulation<'_> {
         }
     }
 
-    /// The number of a task's next attempt.
+    /// Returns the number of a task's next attempt.
     fn next_attempt(&self, task: usize) -> u64 {
         let same = |other: &&Task| (other.row, other.number) == (self.tasks[task].row, self.tasks[task].number);
         self.tasks.iter().filter(same).map(|other| other.attempt + 1).max().unwrap_or(0)
     }
 
-    /// A task was stopped and waits again: unless its other instance runs. A backup that waits is withdrawn.
+    /// Handles a stopped task that waits again. If the other instance of the task runs, the stopped one ends. If the other instance waits,
+    /// it is withdrawn.
     pub fn waits_again(&mut self, task: usize) {
         self.tasks[task].attempt = self.next_attempt(task);
         match self.other(task) {
@@ -95,7 +97,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// When a running task gets a backup as things stand.
+    /// Returns when a running task gets a backup, given the tasks that have ended so far.
     fn backup_at(&self, task: usize) -> Option<u64> {
         let (share, longer) = self.world.faults.as_ref()?.backup?;
         let Task { row, .. } = self.tasks[task];
@@ -144,7 +146,7 @@ impl Simulation<'_> {
 }
 
 impl Draw {
-    /// A draw with tasks that fail, straggle and have backups; half of the draws extend [`Draw::urgent`] or [`Draw::hoarding`].
+    /// Draws a case with tasks that fail, straggle and have backups. Half of the cases extend [`Draw::urgent`] or [`Draw::hoarding`].
     pub fn faulty(seed: u64) -> Draw {
         let mut draw = match seed % 4 {
             0 | 1 => Draw::new(seed),

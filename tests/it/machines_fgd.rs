@@ -1,13 +1,13 @@
 //! Fragmentation gradient descent in the slow twin of placement, as docs/cluster.md defines it.
 //!
-//! There is no cached state: for every machine, and for every suitable device, the fragments before and after are counted again, device by
-//! device, for each row of the trace. It differs from other rules only where devices have identities.
+//! No state is cached: for every machine and every suitable device, the fragments before and after a launch are counted again, device by
+//! device, for each row of the trace. The rule differs from the other rules only if devices are identified.
 
 use crate::machines_devices::{Device, Part, WHOLE, choose};
 use crate::machines_slow::{Simulation, minus};
 use crate::slow::{Candidate, Placement, Row, times};
 
-/// Returns the fragments on a machine with these free amounts, summed over all tasks of a workload.
+/// Returns the fragments of one resource on a machine with these free amounts, summed over all tasks of a workload.
 fn fragments(workload: &[Row], resource: usize, amounts: &[u64], devices: &[Device]) -> i128 {
     let of_task = |need: &[u64]| -> i128 {
         let runs = need[resource] > 0 && times(need, amounts) > 0 && choose(devices, need[resource]).is_some();
@@ -18,8 +18,9 @@ fn fragments(workload: &[Row], resource: usize, amounts: &[u64], devices: &[Devi
     workload.iter().map(|row| i128::from(row.tasks) * of_task(&row.demand)).sum()
 }
 
-/// Returns the devices of a resource for a task on a machine with these free amounts, and the growth of fragments: a part of a device is
-/// taken where they grow least, ties to the lower number; whole devices are those of any other rule.
+/// Returns the growth of the fragments, and the devices of one resource that a task gets on a machine with these free amounts. A part of a
+/// device is taken from the device on which the fragments grow least, ties to the lower number. Whole devices are chosen as under every
+/// other rule.
 fn descent(
     workload: &[Row],
     resource: usize,
@@ -43,21 +44,21 @@ fn descent(
 }
 
 impl Simulation<'_> {
-    /// Returns the resource with the deciding fragments, if any: the first one declared with devices.
+    /// Returns the resource for which fragments are counted under this rule, if any: the first one declared with devices.
     pub fn fragile(&self) -> Option<usize> {
         let first = self.world.devices.first();
         first.copied().filter(|_| self.world.config.placement == Placement::Fgd)
     }
 
-    /// The devices that a task gets under this rule; `None` where the rule does not decide about the resource, or there are
-    /// not enough.
+    /// Returns the devices that a task gets under this rule. Returns `None` if the rule does not apply to the resource or if the machine
+    /// has too few devices.
     pub fn descend(&self, resource: usize, need: &[u64], amounts: &[u64], devices: &[Device]) -> Option<Vec<usize>> {
         self.fragile().filter(|&fragile| fragile == resource)?;
         descent(self.rows, resource, need, amounts, devices).map(|(_, way)| way)
     }
 
-    /// Returns, among machines with room and devices for a task, the one on which fragments grow least, ties to the lower index; `taken` is
-    /// additionally allocated on each.
+    /// Returns the machine on which the fragments grow least, among the candidates with room and devices for a task; ties go to the lower
+    /// index. `taken` has the parts of devices on each machine that are allocated in addition to those of the running tasks.
     pub fn steepest(
         &self,
         resource: usize,
@@ -75,11 +76,12 @@ impl Simulation<'_> {
     }
 }
 
-/// Two GPUs, one of them half taken, 8 cores free; worked out by hand from the definition.
+/// The expected numbers are computed by hand from the definition, mostly for two GPUs, one of which is half allocated, and 8 free cores.
 #[test]
 fn fragments_are_those_worked_out_by_hand() {
     let row = |tasks, cores: u64, gpu| Row { tasks, demand: vec![cores * 1000, gpu], ..Row::default() };
-    // A task with a whole GPU cannot use the half; 16 cores are not available; a task without GPUs can use none.
+    // A task of the first row needs a whole GPU and cannot use a half. The task of the second row needs 16 cores, which are not free. Tasks
+    // of the third row use no GPU.
     let workload = [row(3, 1, 1000), row(1, 16, 200), row(2, 1, 0)];
     let devices = |free: [u64; 2]| free.map(|free| Device { node: 0, free });
     let count = |cores: u64, free| fragments(&workload, 1, &[cores * 1000, 1500], &devices(free));
@@ -93,6 +95,6 @@ fn fragments_are_those_worked_out_by_hand() {
     assert_eq!(placed(&[1000, 1000], [500, 1000]), Some((-3000, vec![1])));
     assert_eq!(placed(&[8000, 0], [500, 1000]), Some((3000, vec![])));
     assert_eq!(placed(&[1000, 2000], [500, 1000]), None);
-    // Of two devices that are alike the lower.
+    // Of two equal devices, the one with the lower number is chosen.
     assert_eq!(placed(&[1000, 250], [750, 750]), Some((-250 * 6, vec![0])));
 }

@@ -17,23 +17,23 @@ use crate::quota_slow::{Bucket, pour};
 use crate::slow::{Policy, Ratio, Row};
 use crate::workloads::{RESOURCES, USERS, Weighting, chance, pick};
 
-/// The position of a head among all: the largest share of its quota that its group has allocated, the group, its priority, and
-/// its place inside of the group.
+/// The rank of a queue's next task: the group's largest allocation relative to its quota among the resources, the group, the task's
+/// priority, and the order inside the group (the release under `fifo`, the user's share under `fair`).
 pub type Key = (Ratio, usize, u8, (Option<(u64, u8)>, usize), Ratio);
 
 impl Simulation<'_> {
-    /// The group of a user.
+    /// Returns the group of a user.
     fn leaf(&self, quota: &QuotaFile, user: usize) -> usize {
         let named = quota.groups.iter().position(|group| group.users.iter().any(|name| name == USERS[user]));
         named.or_else(|| quota.groups.iter().position(|group| group.default)).expect("a default group")
     }
 
-    /// The groups of a user, its own first.
+    /// Returns the groups of a user, its own group first and then the groups above it.
     fn groups(&self, quota: &QuotaFile, user: usize) -> Vec<usize> {
         std::iter::successors(Some(self.leaf(quota, user)), |group| quota.groups[*group].parent).collect()
     }
 
-    /// The total demand of the tasks of users of a group, or of groups under it.
+    /// Returns the total demand of the selected tasks of the users of a group and of the groups under it.
     fn of_group(&self, quota: &QuotaFile, group: usize, d: usize, which: impl Fn(&Task) -> bool) -> u64 {
         let mine = |task: &&Task| which(task) && self.groups(quota, self.rows[task.row].user).contains(&group);
         self.tasks.iter().filter(mine).map(|task| self.rows[task.row].demand[d]).sum()
@@ -43,7 +43,8 @@ impl Simulation<'_> {
         self.of_group(quota, group, d, |task| task.run().is_some())
     }
 
-    /// The request of a group: that of its own users, and those of the groups under it, each cut to its max.
+    /// Returns the request of a group: the demand of the tasks of its own users and the requests of the groups under it. The request of a
+    /// group under it is limited to that group's max, and is at least its min if that group does not lend.
     fn request(&self, quota: &QuotaFile, group: usize, d: usize) -> u64 {
         let groups = &quota.groups;
         let asks = |task: &Task| {
@@ -59,7 +60,7 @@ impl Simulation<'_> {
         self.of_group(quota, group, d, asks) + below.map(heard).sum::<u64>()
     }
 
-    /// Runtime quotas by group and resource.
+    /// Returns the runtime quotas by group and resource.
     pub fn quotas(&self) -> Vec<Vec<u64>> {
         let Some(quota) = &self.world.quota else { return Vec::new() };
         let machines = &self.world.config.machines;
@@ -102,7 +103,7 @@ impl Simulation<'_> {
         self.groups(quota, *user).into_iter().all(within)
     }
 
-    /// The position of a queue's next task; `None` without groups.
+    /// Returns the rank of a queue's next task; `None` without groups.
     pub fn key(&self, head: usize) -> Option<Key> {
         let quota = self.world.quota.as_ref()?;
         let Task { row, .. } = self.tasks[head];
@@ -120,7 +121,7 @@ impl Simulation<'_> {
         })
     }
 
-    /// Whether a user may ask another for room; `quotas` are those of this moment.
+    /// Returns whether a user may request room from another user's tasks. `quotas` are the current runtime quotas.
     pub fn may_ask(&self, requester: usize, other: usize, quotas: &[Vec<u64>]) -> bool {
         let whom = self.world.preempt.map_or(Whom::Any, |(_, whom)| whom);
         match (whom, &self.world.quota) {
@@ -136,7 +137,7 @@ impl Simulation<'_> {
     }
 }
 
-/// The min and max of a group.
+/// Returns the min and max of a group for one resource.
 fn limits(quota: &QuotaFile, group: usize, d: usize) -> (u64, u64) {
     let group = &quota.groups[group];
     let of = |list: &[(plimsoll::policy::Amount, u64)], absent| {
@@ -182,7 +183,7 @@ impl Draw {
             writeln!(toml, "users = {mine:?}\ndefault = {}", leaf == 0).unwrap();
         }
         for (parent, promised) in promised.iter().enumerate().take(parents) {
-            // A parent is promised as much as those under it, at least.
+            // The min of a parent is at least the sum of the mins of the groups under it.
             let min = promised + pick(rng, &[0, 0, 1000]);
             write!(toml, "[[group]]\nname = 'p{parent}'\nratio = {}\n", rng.random_range(1..4)).unwrap();
             writeln!(toml, "min = {{ cpu = {}.{}, memory_mib = {min} }}", min / 1000, min / 100 % 10).unwrap();
@@ -191,7 +192,7 @@ impl Draw {
         draw
     }
 
-    /// The groups of the draw.
+    /// Returns the parsed quota groups of the draw.
     pub fn quota_file(&self) -> Option<QuotaFile> {
         let text = self.quota.as_ref()?;
         Some(QuotaFile::parse(Path::new("groups.toml"), text).unwrap_or_else(|error| panic!("{error}\n{text}")))

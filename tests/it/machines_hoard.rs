@@ -1,4 +1,4 @@
-//! Gangs that hoard in the slow twin of placement: they hold what room they find until it is enough or they give up.
+//! Gangs that hoard in the slow twin of placement: a gang holds the room that it finds until the room is enough or the gang gives up.
 
 use crate::machines_slow::{Simulation, State};
 use crate::machines_world::Location;
@@ -14,8 +14,8 @@ pub struct Hoard {
     pub gives_up: u64,
 }
 
-/// A gang that gave up, and the machines that may have new room for it: those freed since the last round. In the round when the
-/// gang gives up, the list is empty.
+/// A gang that gave up, and the machines that were freed since the last round, which may have new room for the gang. In the round in which
+/// the gang gives up, the list is empty.
 #[derive(Clone, Debug)]
 pub struct Sleeper {
     set: usize,
@@ -40,13 +40,13 @@ impl Simulation<'_> {
         self.asleep.extend(over.into_iter().map(sleeper));
     }
 
-    /// Whether a task is of this set and waits at this place.
+    /// Returns whether a task belongs to this set and waits at this place.
     fn is(&self, task: usize, set: usize, place: Location) -> bool {
         let task = &self.tasks[task];
         task.set == set && task.place == place && matches!(task.state, State::Waiting(_))
     }
 
-    /// Room on a machine that no task has but gangs hold.
+    /// Returns the room on a machine that gangs hold and no task uses, one entry per seat.
     pub fn hoarded(&self, machine: usize) -> Vec<Vec<u64>> {
         let seats = |hoard: &Hoard| hoard.seats.iter().filter(|&&seat| seat == machine).count();
         let each = |hoard: &Hoard| need(&self.rows[self.sets[hoard.set]], &self.world.config);
@@ -58,8 +58,8 @@ impl Simulation<'_> {
         self.hoards.retain(|hoard| !hoard.seats.contains(&machine));
     }
 
-    /// Reserves the available room for a gang of `tasks` tasks. Returns the machines once there is enough room. A gang that gave up
-    /// reserves no room until it wakes; it starts when there is room for all its tasks.
+    /// Reserves the available room for a gang of `tasks` tasks. Returns the machines once there is enough room. Until it wakes, a gang that
+    /// gave up reserves no room, and starts only if there is room for all its tasks at once.
     pub fn gather(&mut self, now: u64, head: usize, tasks: usize, patience: u64) -> Option<Vec<usize>> {
         let (set, place) = (self.tasks[head].set, self.tasks[head].place);
         if let Some(at) = self.asleep.iter().position(|sleeper| sleeper.set == set && sleeper.place == place) {
@@ -92,7 +92,8 @@ impl Simulation<'_> {
     }
 }
 
-/// Two gangs of two tasks on two machines, of which one fails: the other is passed from one gang to the other once, and no more.
+/// Two gangs of two tasks wait for two machines, of which one fails. The remaining machine passes from one gang to the other once; then the
+/// run must end.
 #[test]
 fn gangs_that_can_never_start_do_not_wake_each_other_for_ever() {
     use crate::replay::{plimsoll, run, said};
@@ -110,5 +111,5 @@ fn gangs_that_can_never_start_do_not_wake_each_other_for_ever() {
     assert!(output.status.success(), "{}", said(&output));
     let tasks = crate::machines_twin::read(&dir.path().join("out"), "drf").expect("a table of tasks");
     let starved = tasks.iter().filter(|(_, outcome)| outcome.fate == "starved").count();
-    assert_eq!(starved, 4, "both gangs: {tasks:?}");
+    assert_eq!(starved, 4, "the four tasks of both gangs starve: {tasks:?}");
 }

@@ -1,4 +1,4 @@
-//! Limits and costs of stopping tasks, and room for fair shares, in the slow twin of placement, from the documentation alone.
+//! Limits and costs of preemption, and preemption for fair shares, in the slow twin of placement, written from the documentation alone.
 
 use std::cmp::Reverse;
 
@@ -12,20 +12,20 @@ use crate::machines_world::{Location, Whom};
 use crate::slow::{Policy, Ratio, need, offers, share};
 use crate::workloads::{chance, pick};
 
-/// Limits and costs of stopping tasks.
+/// Limits and costs of preemption.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Displacing {
-    /// How long tasks must have run.
+    /// The time that a task must have run before it may be preempted.
     pub min_run: u64,
-    /// The most tasks within a span.
+    /// The maximum number of preemptions within a span, and the span.
     pub limit: Option<(u64, u64)>,
-    /// From when on a task can resume: multiples of this.
+    /// The interval between checkpoints; a preempted task resumes from its last one. 0 for no checkpoints.
     pub checkpoint: u64,
     pub delay: u64,
 }
 
 impl Simulation<'_> {
-    /// How long an attempt takes to resume.
+    /// Returns the restart delay of an attempt: 0 for the first attempt.
     pub fn delay(&self, attempt: u64) -> u64 {
         if attempt > 0 { self.world.preemption_limits.delay } else { 0 }
     }
@@ -42,7 +42,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether a running task has run long enough to be stopped by choice, and is not of too large a gang.
+    /// Returns whether a running task may be preempted: it has run for the minimum time, and its gang is not larger than the preemption
+    /// limit.
     pub fn may_go(&self, task: usize) -> bool {
         let Displacing { min_run, limit, .. } = self.world.preemption_limits;
         let (now, run) = (self.clock.expect("time has begun"), self.tasks[task].run().expect("it runs"));
@@ -54,7 +55,7 @@ impl Simulation<'_> {
         self.tasks.iter().filter(|task| task.set == set && task.run().is_some()).count() as u64
     }
 
-    /// The sets that give tasks to these asks, and how many: a gang gives all of its tasks.
+    /// Returns the sets that lose tasks to these requests, and the number of tasks of each. A gang loses all its running tasks.
     fn giving<'r>(&self, requests: impl Iterator<Item = &'r Request>) -> Vec<(usize, u64)> {
         let mut giving: Vec<(usize, u64)> = Vec::new();
         for (batch, count) in requests.flat_map(|request| &request.asked) {
@@ -73,7 +74,7 @@ impl Simulation<'_> {
         self.giving(std::iter::once(request)).into_iter().map(|(_, count)| count).sum()
     }
 
-    /// Whether as many tasks as an ask stops could ever be stopped at once.
+    /// Returns whether the preemption limit can ever permit the number of tasks that a request stops.
     pub fn could(&self, request: &Request) -> bool {
         self.world.preemption_limits.limit.is_none_or(|(most, _)| self.stopped_with(request) <= most)
     }
@@ -85,7 +86,7 @@ impl Simulation<'_> {
         late + count <= most
     }
 
-    /// Counts the tasks that a request preempts now, unless they exceed the preemption limit.
+    /// Counts the tasks that a request preempts now, unless they exceed the preemption limit. Returns whether they were counted.
     pub fn count_stops(&mut self, at: usize, now: u64) -> bool {
         let count = self.stopped_with(&self.requests[at]);
         let may = self.room_to_stop(count, now);
@@ -93,7 +94,8 @@ impl Simulation<'_> {
         may
     }
 
-    /// Returns the times when tasks may be preempted that are protected now.
+    /// Returns the next times at which preemption may become possible: running tasks reach the minimum run time, or the preemption limit
+    /// permits the first overdue request.
     pub fn looks_again(&self) -> Vec<u64> {
         let Displacing { min_run, limit, .. } = self.world.preemption_limits;
         let Some(now) = self.clock else { return Vec::new() };
@@ -162,7 +164,7 @@ impl Simulation<'_> {
                 let user = self.rows[self.tasks[*head].row].user;
                 self.share_with(user, &self.held_after(user, &all, &all))
             };
-            // Ties go to the first in line.
+            // Ties go to the first in the scheduling order.
             let Some(head) = requesters.iter().copied().min_by_key(will_have) else { return any };
             let (set, place) = (self.tasks[head].set, self.tasks[head].place);
             let waits = |task: &&Task| task.set == set && matches!(task.state, State::Waiting(_));
@@ -183,8 +185,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// Selects the machine and the victims of a preemption request: tasks of users that are ahead, the furthest first,
-    /// while the requesting user stays behind.
+    /// Selects the machine and the victims of a preemption request. Victims are tasks of users with a larger share than the requesting
+    /// user, the largest share first, as long as the share of the victim's user stays at least that of the requesting user.
     fn whom_by_share(&self, head: usize) -> Option<(usize, Vec<(Batch, usize)>)> {
         let all: Vec<&Request> = self.requests.iter().collect();
         let row = &self.rows[self.tasks[head].row];
@@ -205,7 +207,7 @@ impl Simulation<'_> {
         let mut rooms: Vec<Vec<u64>> = (0..self.there.len()).map(|machine| self.unreserved(machine)).collect();
         let mut asked: Vec<Vec<(Batch, usize)>> = vec![Vec::new(); rooms.len()];
         for user in ahead {
-            // Per machine, the victims of this user if the user gives up tasks there alone.
+            // Per machine: the victims of this user, counted as if the user lost tasks on this machine only.
             let mut gives: Vec<Vec<(usize, u64)>> = vec![Vec::new(); rooms.len()];
             for task in self.order_of_stopping(user, head) {
                 let batch = self.batch(task).expect("it runs");
@@ -267,7 +269,7 @@ impl Simulation<'_> {
 }
 
 impl Draw {
-    /// A draw with limits and costs of stopping tasks, under urgent tasks that ask or, mostly, for fair shares.
+    /// Draws a case with limits and costs of preemption. Three quarters of the cases preempt for fair shares, the others for urgent tasks.
     pub fn preemption_limits(seed: u64) -> Draw {
         let mut draw = Draw::urgent(seed);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -284,7 +286,7 @@ impl Draw {
             draw.asks.truncate(14);
             let open = chance(rng, 60);
             for (row, ask) in draw.case.rows.iter_mut().zip(&mut draw.asks) {
-                // More and longer tasks: users that wait long are behind.
+                // More and longer tasks keep users waiting, so that their shares fall behind.
                 (row.tasks, row.duration) = (row.tasks + pick(rng, &[0, 1, 3]), 3 * row.duration);
                 row.gang &= chance(rng, 40);
                 if open {

@@ -1,11 +1,11 @@
-//! Room in the slow twin of placement: what machines have free, and where tasks go.
+//! Room in the slow twin of placement: the free amounts of machines, and the choice of machines for tasks.
 
 use crate::machines_devices::Part;
 use crate::machines_slow::{Simulation, State, Task, minus, sum};
 use crate::slow::{Candidate, need, offers, seats};
 
 impl Simulation<'_> {
-    /// The tasks that would start now with a queue's next one, and where.
+    /// Returns the tasks that start together with a queue's next task, each with its machine, or `None` if they cannot start now.
     pub fn launches(&mut self, now: u64, head: usize) -> Option<Vec<(usize, usize)>> {
         let tasks = self.together(head);
         let machines = match self.world.hoard {
@@ -15,7 +15,7 @@ impl Simulation<'_> {
         Some(tasks.into_iter().zip(machines?).collect())
     }
 
-    /// The tasks that start together with a queue's next one.
+    /// Returns the tasks that must start together with a queue's next task, including that task.
     pub fn together(&self, head: usize) -> Vec<usize> {
         let Task { row, set, .. } = self.tasks[head];
         let together = |&task: &usize| {
@@ -25,7 +25,7 @@ impl Simulation<'_> {
         (0..self.tasks.len()).filter(together).collect()
     }
 
-    /// Returns machines for this number of tasks like a queue's next one, found one by one, if there is room for all of them.
+    /// Returns machines for `tasks` tasks like a queue's next one, chosen one by one, if there is room for all of them.
     pub fn seats_for(&self, head: usize, tasks: usize) -> Option<Vec<usize>> {
         let offers = offers(&self.world.config);
         let capacity = sum(offers.iter().cloned(), offers[0].len());
@@ -56,26 +56,27 @@ impl Simulation<'_> {
         Some(found)
     }
 
-    /// Whether tasks of a row start together; one alone is no gang.
+    /// Returns whether the tasks of a row start together. A single task is no gang.
     pub fn gang(&self, row: usize) -> bool {
         self.rows[row].gang && self.rows[row].tasks > 1
     }
 
-    /// Whether a task that waits may start on a machine, if there is room.
+    /// Returns whether a waiting task may start on a machine if the machine has room.
     pub fn will_do(&self, task: usize, machine: usize) -> bool {
         let Task { row, place, .. } = self.tasks[task];
         let carries = self.asks[row].label.as_ref().is_none_or(|label| label.holds(&self.labels[machine]));
         self.there[machine] && self.world.is_at(machine, place) && carries
     }
 
-    /// The amounts on a machine that neither tasks nor gangs hold.
+    /// Returns the amounts on a machine that neither tasks nor gangs hold.
     pub fn free(&self, machine: usize) -> Vec<u64> {
         let offer = &offers(&self.world.config)[machine];
         let held = self.on(machine).map(|task| need(&self.rows[task.row], &self.world.config));
         minus(offer, &sum(held.chain(self.hoarded(machine)), offer.len()))
     }
 
-    /// Returns the free amounts on machines that the next task of some queue may use and that have room for none of these tasks.
+    /// Returns the free amounts on stranded machines: the next task of some queue may use the machine, and the machine has room for none of
+    /// these tasks. `blind` ignores labels and places.
     pub fn stranded(&self, blind: bool) -> Option<Vec<u64>> {
         let heads = self.heads();
         let has_room = |head: usize, machine: usize| {

@@ -1,7 +1,7 @@
-//! The slow twin of placement: labels, places, gangs, priorities and what happens to machines, from the documentation alone.
+//! The slow twin of placement: labels, places, gangs, priorities and machine events, written from the documentation alone.
 //!
-//! The state is that of each task and machine; every other quantity (free amounts, allocations, the next task of each queue) is summed
-//! again at every step over all tasks. The parts without machines are shared with `slow.rs`.
+//! Only the state of each task and machine is stored. Every other quantity (free amounts, allocations, the next task of each queue) is
+//! computed again at every step from all tasks. The parts without machines are shared with `slow.rs`.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
@@ -17,7 +17,7 @@ use crate::machines_world::{Ask, Change, Location, World};
 use crate::slow::{ONE, OnBlocked, Policy, Row, Ties, need, offers, share};
 use crate::slow_rate::rate;
 
-/// The outcome of one attempt at a task: `task` counts within its job, in row order.
+/// The outcome of one attempt at a task. `task` is the number of the task within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub job: usize,
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub machine: Option<usize>,
     pub start: Option<u64>,
     pub finish: Option<u64>,
-    /// Its devices, as the table has them.
+    /// The devices of the attempt, in the notation of the `tasks` table.
     pub devices: String,
     pub fate: String,
 }
@@ -36,7 +36,7 @@ pub enum State {
     /// Not waiting: not arrived yet, or behind a running stage.
     Outside,
     TooLarge,
-    /// Since when at its present place.
+    /// Waiting at its present place since this time.
     Waiting(u64),
     Running(Run),
     Ended,
@@ -46,22 +46,22 @@ pub enum State {
 pub struct Run {
     pub machine: usize,
     pub start: u64,
-    /// The round of its start.
+    /// The round that started the task.
     pub round: u64,
     /// The remaining work, in millionths of a microsecond at full speed.
     left: u128,
     pub finish: u64,
-    /// It fails when its time is over.
+    /// The attempt fails at `finish`.
     pub fails: bool,
 }
 
 pub struct Task {
     pub row: usize,
-    /// The set that it waits with: its row, or the tasks that were stopped with it.
+    /// The set of waiting tasks that the task belongs to: its row, or the tasks that were stopped together with it.
     pub set: usize,
     pub number: u64,
     pub attempt: u64,
-    /// How much of its work attempts before this one have saved.
+    /// The work that earlier attempts have saved, in microseconds.
     pub saved: u64,
     pub place: Location,
     pub state: State,
@@ -79,9 +79,9 @@ pub struct Simulation<'a> {
     pub rows: &'a [Row],
     pub asks: &'a [Ask],
     pub world: &'a World,
-    /// User ids: position in order of first appearance.
+    /// The id of each user: its position in the order of first appearance.
     id: Vec<usize>,
-    /// By row: when it joined its user's line, and 0 for an arrival, 1 for a row that `after` held back.
+    /// By row: the time at which the row joined its user's queue, and 0 if it joined on arrival or 1 if `after` had delayed it.
     pub released: Vec<Option<(u64, u8)>>,
     /// In the order of rows and numbers.
     pub tasks: Vec<Task>,
@@ -94,17 +94,17 @@ pub struct Simulation<'a> {
     pub hoards: Vec<Hoard>,
     /// Gangs that released their room.
     pub asleep: Vec<Sleeper>,
-    /// Machines on which tasks ended, and those that joined or were relabelled, since the last round.
+    /// Machines with tasks that ended since the last round, and machines that joined or were relabelled since then.
     pub freed: Vec<usize>,
     /// The quota of each group in this round.
     pub runtime: Vec<Vec<u64>>,
     rounds: u64,
-    /// The last instant.
+    /// The last processed instant; `None` before the first.
     pub clock: Option<u64>,
-    /// Failures by row and number of the task; and the row and run time of each completed task.
+    /// The row and the task number of each failure. `finished` has the row and the run time of each completed task.
     pub failures: Vec<(usize, u64)>,
     pub finished: Vec<(usize, u64)>,
-    /// When tasks were stopped by choice, each time.
+    /// The time of each voluntary preemption.
     pub stops: Vec<u64>,
     outcomes: Vec<Outcome>,
     launches: usize,
@@ -112,7 +112,7 @@ pub struct Simulation<'a> {
     latest: HashMap<usize, usize>,
 }
 
-/// Replays `rows`: what became of every attempt, in no particular order. Errors: the row of a gang that has no room.
+/// Replays `rows`. Returns the outcome of every attempt, in no particular order. Errors: the row of a gang that has no room.
 pub fn simulate(rows: &[Row], asks: &[Ask], world: &World) -> Result<Vec<Outcome>, usize> {
     let mut simulation = Simulation::new(rows, asks, world);
     while let Some(now) = simulation.next_instant() {
@@ -209,7 +209,7 @@ impl<'a> Simulation<'a> {
             .min()
     }
 
-    /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
+    /// Processes one instant: one pass, and further passes while tasks of zero duration finish or backups are due.
     fn instant(&mut self, now: u64) -> Result<(), usize> {
         self.progress(now);
         self.finish(now);
@@ -229,7 +229,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// How much of a task its machine does in a microsecond, in millionths.
+    /// Returns the speed of a task on its machine, in millionths of full speed.
     fn rate(&self, task: &Task) -> u128 {
         let (Some(curve), Some(run)) = (self.world.config.slowdown, task.run()) else { return ONE };
         let memory = |task: &Task| self.rows[task.row].demand[1];
@@ -258,7 +258,7 @@ impl<'a> Simulation<'a> {
         self.clock = Some(now);
     }
 
-    /// Updates when each running task ends at the current rates.
+    /// Updates the finish time of each running task for the current rates.
     fn expect(&mut self, now: u64) {
         let rates = self.rates();
         for (task, rate) in self.tasks.iter_mut().zip(rates) {
@@ -268,7 +268,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Writes down an attempt that ends now.
+    /// Records an attempt that ends now.
     pub fn end(&mut self, task: usize, now: u64, fate: &str) {
         let task = &self.tasks[task];
         let run = task.run().expect("it runs");
@@ -289,7 +289,7 @@ impl<'a> Simulation<'a> {
         for row in (0..self.rows.len()).filter(|&row| self.rows[row].submit == now) {
             let this = &self.rows[row];
             let together = if self.gang(row) { this.tasks } else { 1 };
-            // The demand of a gang decides whether it is an error, regardless of the resources that the policy counts.
+            // The demand of a gang in all resources decides whether it is an error, including resources that the policy does not count.
             if together > 1 && self.room_when_empty(row, &this.demand, &self.world.config.machines) < together {
                 return Err(row);
             }
@@ -304,8 +304,8 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Returns the number of tasks of a row that fit on empty machines where it may ever start, with its labels. If machines are
-    /// relabelled, any may get any label.
+    /// Returns the number of tasks of a row that fit on the empty machines on which it may ever start. If any event relabels a machine, the
+    /// labels are ignored, because a machine may get any label.
     fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
         let Ask { label, place, .. } = &self.asks[row];
         let place = if self.world.fall_back.is_some() { Location::Cluster } else { *place };
@@ -331,7 +331,7 @@ impl<'a> Simulation<'a> {
         tasks.for_each(|task| task.state = State::Waiting(released.0));
     }
 
-    /// Whether every row of the stages that a row comes after has ended.
+    /// Returns whether every task of the stages that a row depends on has ended.
     fn ready(&self, row: usize) -> bool {
         let this = &self.rows[row];
         self.tasks.iter().all(|task| {
@@ -341,7 +341,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// When a task that waits may start a level up.
+    /// Returns when a waiting task may start one level up.
     fn falls_back(&self, task: &Task) -> Option<u64> {
         match task.state {
             State::Waiting(since) if task.place != Location::Cluster => Some(since + self.world.fall_back?),
@@ -352,7 +352,7 @@ impl<'a> Simulation<'a> {
     fn fall_back(&mut self, now: u64) {
         for task in 0..self.tasks.len() {
             if self.falls_back(&self.tasks[task]) == Some(now) {
-                // Running tasks of its set would wait there too if they were stopped.
+                // The running tasks of the set move too: if they are stopped, they wait at the same place.
                 let Task { set, place, .. } = self.tasks[task];
                 for other in self.tasks.iter_mut().filter(|other| other.set == set) {
                     other.place = self.world.up(place);
@@ -364,7 +364,8 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// One scheduling round: launches one task at a time (or one gang), for the first queue in line, until none can.
+    /// Runs a scheduling round. Each step launches one task, or one gang, of the first queue in the scheduling order that can start it. The
+    /// round ends when no queue can start a task.
     pub fn round(&mut self, now: u64) {
         self.rounds += 1;
         while let Some(launches) = self.choose(now) {
@@ -386,7 +387,7 @@ impl<'a> Simulation<'a> {
         self.tasks[task].state = State::Running(Run { machine, start: now, round, left, finish: now, fails });
     }
 
-    /// Which tasks start next, and where.
+    /// Returns the tasks that start next, each with its machine.
     fn choose(&mut self, now: u64) -> Option<Vec<(usize, usize)>> {
         let mut line = self.heads();
         line.sort_by(|&a, &b| self.compare(a, b));
@@ -395,12 +396,12 @@ impl<'a> Simulation<'a> {
         line.into_iter().take(tried).find_map(|head| self.launches(now, head))
     }
 
-    /// Returns how many of the queues in line are tried if the first ones do not fit.
+    /// Returns how many of the queues in line are tried if the first queues are blocked.
     pub fn tried(&self, line: usize) -> usize {
         if self.world.config.on_blocked == OnBlocked::Stop { line.min(1) } else { line }
     }
 
-    /// The next task of every queue: a user has one for each combination of labels and place.
+    /// Returns the next task of every queue. A user has one queue for each combination of labels and place.
     pub fn heads(&self) -> Vec<usize> {
         let waits = |task: &usize| matches!(self.tasks[*task].state, State::Waiting(_));
         let first = |&task: &usize| {
@@ -416,13 +417,13 @@ impl<'a> Simulation<'a> {
         self.rows[a.row].user == self.rows[b.row].user && a.place == b.place && labels(a) == labels(b)
     }
 
-    /// A user's own tasks: by priority, release, row and number.
+    /// Returns the key that orders a user's own tasks: priority, release, row and number.
     fn own_order(&self, task: usize) -> (u8, Option<(u64, u8)>, usize, u64) {
         let Task { row, number, .. } = self.tasks[task];
         (self.rows[row].priority, self.released[row], row, number)
     }
 
-    /// Which of two queues' heads is served first.
+    /// Compares the next tasks of two queues. The lesser one is served first.
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
         let [user, other] = [a, b].map(|task| self.rows[self.tasks[task].row].user);
         let own = self.own_order(a).cmp(&self.own_order(b));
@@ -457,7 +458,7 @@ impl<'a> Simulation<'a> {
         share(&self.world.config, user, &sum(self.held_by(user), offers[0].len()), &capacity)
     }
 
-    /// Returns the outcome of every task, including those that never start.
+    /// Returns the outcome of every attempt. A task that did not end has an outcome without a machine.
     fn report(self) -> Vec<Outcome> {
         let mut outcomes = self.outcomes;
         for task in &self.tasks {

@@ -1,5 +1,5 @@
-//! Stranded capacity against its definition, recomputed machine by machine from all tasks of the slow twin: random cases with
-//! labels, places, devices, reserved room, and machines that fail, leave, join and are relabelled.
+//! Compares stranded capacity with its definition, which is recomputed machine by machine from all tasks of the slow twin. The cases are
+//! random, with labels, places, devices, reserved room, and machines that fail, leave, join and are relabelled.
 
 use plimsoll::output::schema::partition;
 
@@ -35,7 +35,7 @@ fn stranded_capacity_is_as_defined() {
     let (mut compared, mut some, mut scoped) = (0, 0, 0);
     for seed in 0..330 {
         let mut draw = [Draw::new, Draw::urgent, Draw::hoarding, Draw::devices][seed as usize % 4](seed);
-        // Under slots there is nothing to strand.
+        // A policy of slots has no stranded capacity.
         let Some(policy) = draw.case.policies.iter().copied().find(|policy| !matches!(policy, Policy::Slot(_))) else {
             continue;
         };
@@ -62,5 +62,8 @@ fn stranded_capacity_is_as_defined() {
             scoped += usize::from(unlike);
         }
     }
-    assert!(compared > 5_000 && some > 1_000 && scoped > 200, "too easy: {compared} states, {some}, {scoped}");
+    assert!(
+        compared > 5_000 && some > 1_000 && scoped > 200,
+        "too easy: {compared} states, {some} with stranded capacity, {scoped} in which labels or places matter"
+    );
 }

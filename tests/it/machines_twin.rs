@@ -1,5 +1,5 @@
-//! The engine against the slow twin of placement: every attempt's machine, start, finish and outcome, on hundreds of random
-//! cases with labels, places, gangs, priorities, slowing down, and machines that fail, leave, join and are relabelled.
+//! Compares the engine with the slow twin of placement: the machine, start, finish and outcome of every attempt, on hundreds of random
+//! cases with labels, places, gangs, priorities, slowdown, and machines that fail, leave, join and are relabelled.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::workloads::{RESOURCES, job_name, policy_name};
 
 const CASES: u32 = 400;
 
-/// The problem of a case.
+/// A difference between the engine and the slow twin.
 struct Problem {
-    /// The engine refuses it, or the twin does and the engine does not.
+    /// The engine fails although the twin accepts the case, or accepts a case that the twin refuses. Otherwise the outcomes differ.
     refused: bool,
     text: String,
 }
@@ -64,7 +64,7 @@ fn tasks_are_displaced_as_in_the_slow_twin() {
     compare(Draw::preemption_limits);
 }
 
-/// Draws cases and compares them.
+/// Compares the engine with the slow twin on drawn cases. Fails with the smallest case that differs.
 fn compare(draw: fn(u64) -> Draw) {
     // A smaller case must differ in the same way.
     let refused = Cell::new(None);
@@ -80,7 +80,7 @@ fn compare(draw: fn(u64) -> Draw) {
     };
     let Err(broken) = search(file!(), CASES, draw, Draw::smaller, law) else { return };
     let small = broken.case;
-    // The folder outlives the test, so that the command that is printed can be run.
+    // The folder outlives the test, so that the printed command can be run.
     let kept = tempfile::tempdir().expect("a temporary folder").keep();
     let _ = difference(&small, &kept);
     panic!(
@@ -159,12 +159,12 @@ pub fn write(draw: &Draw, dir: &Path) {
     }
 }
 
-/// The exit code of a run: 1 if no task starts under some policy.
+/// Returns the expected exit code of a run: 1 if no task starts under some policy, otherwise 0.
 fn code(expected: &[Vec<Outcome>]) -> i32 {
     i32::from(expected.iter().any(|tasks| tasks.iter().all(|task| task.start.is_none())))
 }
 
-/// Runs a case under all its policies and says how the first one that differs does.
+/// Runs a case under all its policies. Errors: the first difference from the slow twin.
 fn difference(draw: &Draw, dir: &Path) -> Result<(), Problem> {
     write(draw, dir);
     let output = run(&mut command(draw, dir));
@@ -216,7 +216,7 @@ pub fn read(dir: &Path, policy: &str) -> Result<Named, String> {
     Ok(whole.collect())
 }
 
-/// Compares two lists of outcomes in any order; says the earliest that differ.
+/// Compares two lists of outcomes regardless of their order. Errors: the earliest outcomes that differ.
 fn first_difference(engine: Named, slow: Named) -> Result<(), String> {
     let sorted = |mut outcomes: Named| {
         outcomes.iter_mut().for_each(|(_, outcome)| outcome.job = 0);
@@ -232,10 +232,10 @@ fn first_difference(engine: Named, slow: Named) -> Result<(), String> {
     if engine == slow {
         return Ok(());
     }
-    Err(format!("the first that differ\n  engine:{}\n  slow:{}", only(&engine, &slow), only(&slow, &engine)))
+    Err(format!("the first outcomes that differ\n  engine:{}\n  slow:{}", only(&engine, &slow), only(&slow, &engine)))
 }
 
-/// The comparison itself can fail: whatever changes in one attempt is seen.
+/// The comparison detects a change of any field of one attempt, and a missing attempt.
 #[test]
 fn the_comparison_sees_every_field() {
     let right = named((0..).find_map(|seed| Draw::new(seed).expected(Policy::Drf).ok()).expect("a case without error"));
@@ -258,13 +258,13 @@ fn the_comparison_sees_every_field() {
     assert!(first_difference(right[1..].to_vec(), right).is_err());
 }
 
-/// In how many cases something is found among the outcomes under the first policy.
+/// Returns the number of cases that satisfy `found` with their outcomes under the first policy.
 fn occurs(draws: &[Draw], found: impl Fn(&[Outcome]) -> bool) -> usize {
     let outcomes = |draw: &Draw| draw.expected(draw.case.policies[0]).unwrap_or_default();
     draws.iter().filter(|draw| found(&outcomes(draw))).count()
 }
 
-/// Returns the number of cases with another result without a feature.
+/// Returns the number of cases that have another result if a feature is removed.
 fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
     let changed = |draw: &Draw| {
         let mut other = draw.clone();
@@ -274,7 +274,7 @@ fn decides(draws: &[Draw], without: impl Fn(&mut Draw)) -> usize {
     draws.iter().filter(|draw| changed(draw)).count()
 }
 
-/// Whether the only difference without a feature is in the devices of tasks.
+/// Returns whether the removal of a feature changes the devices of tasks only.
 fn other_devices(draw: &Draw, without: impl Fn(&mut Draw)) -> bool {
     let mut other = draw.clone();
     without(&mut other);
@@ -285,7 +285,8 @@ fn other_devices(draw: &Draw, without: impl Fn(&mut Draw)) -> bool {
     with != without && blind(&with) == blind(&without)
 }
 
-/// Whether tasks of a gang get parts of devices of one machine, which under this rule depend on its free devices.
+/// Returns whether two tasks of a gang get parts of devices of one machine under placement by fragments, which depends on the machine's
+/// free devices.
 fn gang_of_parts(draw: &Draw) -> bool {
     let outcomes = draw.expected(draw.case.policies[0]).unwrap_or_default();
     let gang = |outcome: &Outcome| draw.case.rows.iter().any(|row| row.gang && row.job == outcome.job);
@@ -295,7 +296,7 @@ fn gang_of_parts(draw: &Draw) -> bool {
         && parts.iter().any(|a| parts.iter().any(|b| together(a, b) && a.task != b.task))
 }
 
-/// Fails with everything that is too rare.
+/// Fails with the list of features that are too rare.
 fn often(counts: &[(&str, usize, usize)]) {
     let rare: Vec<_> = counts.iter().filter(|(_, least, found)| found < least).collect();
     assert!(rare.is_empty(), "too rare (what, at least, found): {rare:?}");
@@ -305,7 +306,7 @@ fn any(fate: &str) -> impl Fn(&[Outcome]) -> bool {
     move |all| all.iter().any(|outcome| outcome.fate == fate)
 }
 
-/// Everything that the cases are about occurs in many of them and decides something there.
+/// Every feature of the cases occurs in enough of them and changes their results.
 #[test]
 fn the_draws_reach_the_corners() {
     let draws: Vec<Draw> = (0..150).map(Draw::new).collect();
@@ -317,7 +318,7 @@ fn the_draws_reach_the_corners() {
         ("starved", 20, occurs(all, any("starved"))),
         ("too large", 10, occurs(all, any("too large"))),
         ("deadlocked", 1, occurs(all, any("deadlocked"))),
-        ("a second failure", 2, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
+        ("a task stopped twice", 2, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
         ("a gang too large", 1, refused),
         ("labels", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.label = None))),
         ("places", 40, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.place = Location::Cluster))),
@@ -326,8 +327,8 @@ fn the_draws_reach_the_corners() {
         ("priorities", 30, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.priority = 0))),
         ("events", 40, decides(all, |draw| draw.events.clear())),
         ("relabelling", 10, decides(all, |draw| draw.events.retain(|e| !matches!(e.change, Change::Relabel(_))))),
-        ("losing", 10, decides(all, |draw| draw.lose = !draw.lose)),
-        ("slowing down", 15, decides(all, |draw| draw.case.slowdown = None)),
+        ("lost or requeued", 10, decides(all, |draw| draw.lose = !draw.lose)),
+        ("slowdown", 15, decides(all, |draw| draw.case.slowdown = None)),
         ("rooms", 15, decides(all, |draw| draw.sites.iter_mut().for_each(|site| site.room = None))),
     ]);
     let urgent: Vec<Draw> = (0..150).map(Draw::urgent).collect();
@@ -336,11 +337,11 @@ fn the_draws_reach_the_corners() {
     let span = |draw: &mut Draw, span: u64| draw.preempt = draw.preempt.map(|(_, whom)| (span, whom));
     often(&[
         ("preempted", 30, occurs(all, any("preempted"))),
-        ("asking", 40, decides(all, |draw| draw.preempt = None)),
-        ("a span", 15, decides(all, |draw| span(draw, 0))),
-        ("a longer span", 20, decides(all, |draw| span(draw, 1 << 50))),
-        ("whose tasks", 5, decides(all, |draw| from(draw, Whom::Any))),
-        ("one's own", 20, decides(all, |draw| from(draw, Whom::SameUser))),
+        ("requests", 40, decides(all, |draw| draw.preempt = None)),
+        ("a notice", 15, decides(all, |draw| span(draw, 0))),
+        ("a finite notice", 20, decides(all, |draw| span(draw, 1 << 50))),
+        ("eligible victims", 5, decides(all, |draw| from(draw, Whom::Any))),
+        ("victims of other users", 20, decides(all, |draw| from(draw, Whom::SameUser))),
         ("stable tasks", 2, decides(all, |draw| draw.asks.iter_mut().for_each(|ask| ask.stable = false))),
         ("events", 20, decides(all, |draw| draw.events.clear())),
     ]);
@@ -355,11 +356,11 @@ fn the_draws_reach_the_corners() {
         ("preempted", 20, occurs(all, any("preempted"))),
         ("stopped twice", 15, occurs(all, |all| all.iter().any(|outcome| outcome.attempt > 1))),
         ("shares", 15, decides(all, shares)),
-        ("a span", 5, decides(all, |draw| span(draw, 0))),
-        ("a minimum", 6, decides(all, |draw| draw.preemption_limits.min_run = 0)),
-        ("a limit", 4, decides(all, |draw| draw.preemption_limits.limit = None)),
+        ("a notice", 5, decides(all, |draw| span(draw, 0))),
+        ("a minimum run time", 6, decides(all, |draw| draw.preemption_limits.min_run = 0)),
+        ("a preemption limit", 4, decides(all, |draw| draw.preemption_limits.limit = None)),
         ("checkpoints", 8, decides(all, |draw| draw.preemption_limits.checkpoint = 0)),
-        ("a delay", 10, decides(all, |draw| draw.preemption_limits.delay = 0)),
+        ("a restart delay", 10, decides(all, |draw| draw.preemption_limits.delay = 0)),
         ("gangs", 5, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);
     let hoarding: Vec<Draw> = (0..150).map(Draw::hoarding).collect();
@@ -368,7 +369,7 @@ fn the_draws_reach_the_corners() {
         ("hoarding", 20, decides(all, |draw| draw.hoard = None)),
         ("patience", 10, decides(all, |draw| draw.hoard = Some(1 << 50))),
         ("impatience", 10, decides(all, |draw| draw.hoard = Some(1))),
-        ("asks beside hoards", 5, decides(all, |draw| draw.preempt = None)),
+        ("requests beside hoards", 5, decides(all, |draw| draw.preempt = None)),
         ("events", 20, decides(all, |draw| draw.events.clear())),
     ]);
     let with_devices: Vec<Draw> = (0..150).map(Draw::devices).collect();
@@ -382,8 +383,8 @@ fn the_draws_reach_the_corners() {
     let topology = |draw: &mut Draw| draw.nodes.iter_mut().flatten().flatten().for_each(|node| *node = 0);
     often(&[
         ("a whole device", 60, occurs(all, got("gpu:0"))),
-        ("several", 40, occurs(all, got(";gpu"))),
-        ("a part of one", 60, occurs(all, got("="))),
+        ("several devices", 40, occurs(all, got(";gpu"))),
+        ("a part of a device", 60, occurs(all, got("="))),
         ("cores", 20, occurs(all, got("cpu:"))),
         ("topology", 20, decides(all, topology)),
         ("fragments", 20, decides(all, flat)),
@@ -412,7 +413,7 @@ fn the_draws_reach_the_corners() {
         ("retries", 15, decides(all, without("retries"))),
         ("stragglers", 40, decides(all, without("straggle"))),
         ("backups", 12, decides(all, without("backup"))),
-        ("normal times", 1, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.estimate = None))),
+        ("estimates", 1, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.estimate = None))),
         ("gangs", 5, decides(all, |draw| draw.case.rows.iter_mut().for_each(|row| row.gang = false))),
     ]);
     let grouped: Vec<Draw> = (0..150).map(Draw::grouped).collect();
@@ -420,8 +421,8 @@ fn the_draws_reach_the_corners() {
     often(&[
         ("preempted", 5, occurs(all, any("preempted"))),
         ("groups", 60, decides(all, |draw| draw.quota = None)),
-        ("whose tasks", 10, decides(all, |draw| from(draw, Whom::Any))),
-        ("one's own", 10, decides(all, |draw| from(draw, Whom::SameUser))),
-        ("a span", 5, decides(all, |draw| span(draw, 0))),
+        ("eligible victims", 10, decides(all, |draw| from(draw, Whom::Any))),
+        ("victims of other users", 10, decides(all, |draw| from(draw, Whom::SameUser))),
+        ("a notice", 5, decides(all, |draw| span(draw, 0))),
     ]);
 }

@@ -8,7 +8,7 @@ use crate::machines_faults::Faults;
 use crate::machines_preemption::Displacing;
 use crate::slow::Config;
 
-/// The labels that a machine must carry. Labels are numbers without further meaning.
+/// A label expression that a machine must satisfy. A label is a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expression {
     Label(usize),
@@ -77,37 +77,37 @@ pub enum Whom {
     SameUser,
     SameGroup,
     AboveQuota,
-    /// Tasks of users that are further ahead by the policy's shares, for a user that is behind.
+    /// Tasks of users with a larger share under the policy than the requesting user.
     Share,
 }
 
-/// Everything but the rows.
+/// All inputs of the slow twin except the rows of the trace and their requirements.
 #[derive(Clone, Debug)]
 pub struct World {
     pub config: Config,
     pub sites: Vec<Site>,
     pub events: Vec<Event>,
-    /// After how long a task may start a level up; `None`: never.
+    /// The waiting time after which a task may start one level up, such as in the rack instead of on the machine; `None`: never.
     pub fall_back: Option<u64>,
     /// Tasks on a machine that fails are lost, not requeued.
     pub lose: bool,
-    /// The time that victims may continue to run after a preemption request, and the eligible victims.
+    /// The notice: the time for which victims continue to run after a preemption request; and the eligible victims.
     pub preempt: Option<(u64, Whom)>,
-    /// Limits and costs of stopping tasks.
+    /// Limits and costs of preemption.
     pub preemption_limits: Displacing,
     /// Groups with quotas, instead of the policy.
     pub quota: Option<QuotaFile>,
-    /// For how long gangs hold room that is not enough yet; `None`: they hold none.
+    /// The time for which a gang holds room that is not enough yet; `None`: gangs hold no room.
     pub hoard: Option<u64>,
-    /// How tasks fail, straggle and are backed up.
+    /// The faults of tasks: failures, stragglers and backups.
     pub faults: Option<Faults>,
-    /// Resources that are made of identified devices; and by machine and resource, the NUMA node of each device.
+    /// The resources that consist of identified devices. `nodes` has the NUMA node of each device, by machine and resource.
     pub devices: Vec<usize>,
     pub nodes: Vec<Vec<Vec<usize>>>,
 }
 
 impl World {
-    /// The next level up; levels that are not there are skipped.
+    /// Returns the next level up; skips levels that the machine does not have.
     pub fn up(&self, place: Location) -> Location {
         match place {
             Location::Machine(machine) => match &self.sites[machine] {

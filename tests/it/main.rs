@@ -1,6 +1,6 @@
 //! Integration tests of the whole program: one binary, so that all crates are linked once.
 //!
-//! `slow` is the obvious twin that the engine must equal; `workloads` makes its input; `replay` runs the binary.
+//! `slow` is the reference implementation that the engine must equal, `workloads` draws its inputs, and `replay` runs the binary.
 
 mod backfill;
 mod bundle;

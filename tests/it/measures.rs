@@ -1,8 +1,8 @@
-//! Counts, quantiles, demands and shares of time are what the schema says they are.
+//! Counts, quantiles, demands and shares of time equal their definitions in the schema.
 
 use crate::speeds::Replayed;
 
-/// Jobs a and d are submitted outside of the window, and d is cut off.
+/// Jobs a and d are submitted outside of the window, and `until` ends the run before d is complete.
 const ROWS: &str = "a,ann,0,10,1,5,0\nb,ann,20,30,2,1,0\nc,bob,25,60,1,1,0\nd,bob,90,1000,3,1,0\n";
 const PLAN: &str = "until = \"200s\"\nmeasure = { from = \"15s\", to = \"60s\" }";
 
@@ -14,7 +14,7 @@ fn counts_of_users_are_of_the_whole_run_and_add_up_to_those_of_the_run() {
         assert_eq!(run.one("drf", name), by_user.iter().sum::<f64>(), "{name}");
     }
     assert_eq!(run.column("users", "drf", "tasks_launched"), [Some(3.0), Some(4.0)]);
-    // Delays cover the jobs submitted in the window: b of ann, c of bob.
+    // Delays cover only the jobs submitted in the window: b of ann and c of bob.
     assert_eq!(run.column("users", "drf", "completion_mean_s"), [Some(30.0), Some(60.0)]);
     assert_eq!(run.one("drf", "completion_mean_s"), 45.0);
     assert_eq!(run.column("users", "drf", "jobs_measured"), [Some(1.0), Some(1.0)]);
@@ -22,7 +22,7 @@ fn counts_of_users_are_of_the_whole_run_and_add_up_to_those_of_the_run() {
     assert_eq!(counted, 2.0);
 }
 
-/// The window is 15 s to 60 s, of 45 s: a uses nothing in it, b two cores for 30 s, c one for 35 s.
+/// The window from 15 s to 60 s has 45 s. In the window job a uses nothing, b uses two cores for 30 s, and c uses one core for 35 s.
 #[test]
 fn use_is_of_the_window_and_of_no_more_than_the_run() {
     let used = |plan: &str| Replayed::new(ROWS, plan).one("drf", "used_cpu");
@@ -52,7 +52,8 @@ fn quantiles_of_few_jobs_are_exact() {
 #[test]
 fn demands_are_those_of_the_tasks() {
     let run = Replayed::new("a,ann,0,10,7,1,1\nb,ann,0,10,3,1,1\nc,bob,0,10,1,1.02,1\nd,bob,0,10,1,3,0.3\n", "");
-    // The exact demands of a and b, and with c, in the same eighth of a power of two, their mean.
+    // The CPU demands of a, b and c are in the same eighth of a power of two and form one kind with the mean demand. Task d is another
+    // kind.
     let memory = run.column("demands", "drf", "demand_memory");
     let cpu = run.column("demands", "drf", "demand_cpu");
     assert!((cpu[0].expect("a mean") - (10.0 + 1.02) / 11.0).abs() < 1e-12, "{cpu:?}");
@@ -62,7 +63,7 @@ fn demands_are_those_of_the_tasks() {
     assert_eq!(alike.column("demands", "drf", "demand_cpu"), [Some(1.0)]);
 }
 
-/// The light user waits from 10 s to 100 s without an allocation; at least one user is backlogged from the start to 100 s.
+/// The light user waits from 10 s to 100 s without an allocation. Some user is backlogged from 0 s to 100 s, so the share of time is 0.9.
 #[test]
 fn a_user_with_nothing_is_counted_among_those_without_bounded_envy() {
     let both = Replayed::new("a,heavy,0,10,100,1,0\nb,light,10,10,1,1,0\n", "");

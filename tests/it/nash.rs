@@ -1,4 +1,4 @@
-//! CEEI beside an interior-point solver on random problems.
+//! Compares CEEI with an interior-point solver on random problems.
 
 use plimsoll::fair::{Market, Problem};
 use rand::{RngExt, SeedableRng};
@@ -6,7 +6,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::interior::nash;
 
-/// Users with demands of 0.001 to 1 of the cluster; some zero, some finite numbers of tasks, some weights.
+/// Draws users with demands of 0.001 to 1 of the cluster. Some demands are zero, some users have finitely many tasks, and some have weights
+/// other than 1.
 fn random(rng: &mut ChaCha8Rng) -> Problem {
     let (users, dims) = (rng.random_range(1..=50), rng.random_range(1..=6));
     let (zeros, finite) = (rng.random_range(0..3) as f64 * 0.25, rng.random_range(0..3) as f64 * 0.4);
@@ -26,7 +27,8 @@ fn random(rng: &mut ChaCha8Rng) -> Problem {
     Problem::new(dims, demand, weight, tasks.collect())
 }
 
-/// The certificate decides; the witness agrees within its own accuracy (2e-4 of a user's tasks was seen).
+/// The certificate of the market proves its solution. The interior-point solver (the witness) must agree within its own, lower accuracy:
+/// differences of up to 2e-4 of a user's tasks were observed.
 #[test]
 fn agrees_with_an_interior_point_solver() {
     let mut rng = ChaCha8Rng::seed_from_u64(2011);
@@ -44,11 +46,11 @@ fn agrees_with_an_interior_point_solver() {
             worst = worst.max(off);
             assert!(off <= 1e-3, "case {case}, user {i}: {ours} and {theirs}");
         }
-        // Never less welfare than the witness. The witness's tasks may exceed capacities by its own tolerance.
+        // The market never has less welfare than the witness, up to 1e-6, since the witness may exceed the capacities by its tolerance.
         let welfare = |tasks: &[f64]| -> f64 { problem.weight().iter().zip(tasks).map(|(w, x)| w * x.ln()).sum() };
         let total: f64 = problem.weight().iter().sum();
         let less = (welfare(&witness) - welfare(market.tasks())) / total;
-        assert!(less <= 1e-6, "case {case}: the witness has {less:e} more welfare a unit of weight");
+        assert!(less <= 1e-6, "case {case}: the witness has {less:e} more welfare per unit of weight");
     }
     assert!(gave_up < 20, "the witness gave up {gave_up} times");
     println!("largest difference of a user's tasks: {worst:e}; the witness gave up {gave_up} times");

@@ -1,8 +1,9 @@
-//! A replay stops no more tasks than make room: requests of one cycle, and of later ones, use what a victim leaves.
+//! A replay preempts no more tasks than necessary: the requests of one cycle and of later cycles use the room that a victim leaves.
 
 use crate::replay::{plimsoll, run, said};
 
-/// Four tasks of 4 cores fill a pool of 16; then four jobs of 1 core and a higher priority ask for room. One victim is enough.
+/// Four tasks of 4 cores fill a pool of 16 cores. Then four jobs of 1 core and a higher priority request room. One victim is enough for all
+/// four.
 #[test]
 fn one_victim_serves_four_requests() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! Envy and sharing incentive of a state of a run equal the values that `check` finds in the same allocation.
+//! The metrics of envy and sharing incentive for a state of a run equal the values that `plimsoll check` computes for the same allocation.
 
 use plimsoll::fair::{Exact, Instance, Tasks, User};
 use plimsoll::metrics::{Incentive, UserSnapshot, envy, standings};
@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 struct World {
     capacity: Vec<u64>,
-    /// Demand, weight, tasks that it has, tasks that run.
+    /// Per user: demand, weight, number of tasks, number of running tasks.
     users: Vec<(Vec<u64>, u64, u64, u64)>,
 }
 
@@ -39,7 +39,7 @@ fn judged(world: &World, property: Property) -> Judgement {
     judge(requirement, &Case { instance: &instance, tasks: &tasks, after: None }).expect("there are users to judge")
 }
 
-/// Of each user its bundle, its demand and its weights.
+/// Returns the bundle, the demand and the weights of each user. The bundle and the demand are shares of the capacity.
 fn parts(world: &World) -> Vec<[Vec<f64>; 3]> {
     let user = |(demand, weight, _, running): &(Vec<u64>, u64, u64, u64)| {
         let share: Vec<f64> = demand.iter().zip(&world.capacity).map(|(need, c)| *need as f64 / *c as f64).collect();
@@ -72,14 +72,15 @@ fn the_metric_and_the_check_agree_on_random_states() {
         let all = envy(users.iter().copied());
         assert_eq!(check.broken, all.is_some_and(|all| all.count > 0), "{users:?}");
         if check.broken {
-            // The check reports the user that envies most by the check's measure: `envy` is evaluated for it alone.
+            // `check` reports the user that is most envious by its own measure. `envy` is therefore evaluated with only this user
+            // backlogged.
             let loser = check.loser.expect("envy has an envious user");
             let alone = users.iter().enumerate();
             let alone = alone.map(|(at, user)| UserSnapshot { backlogged: at == loser, ..*user });
-            let alone = envy(alone).expect("it complains");
+            let alone = envy(alone).expect("one user is backlogged");
             let (worse, better) = (check.worse.float(), check.better.float());
             match worse > 0.0 {
-                true => near(alone.max_bounded.expect("it runs something"), better / worse - 1.0),
+                true => near(alone.max_bounded.expect("the user runs tasks"), better / worse - 1.0),
                 false => assert_eq!((alone.unbounded, alone.max_bounded), (1, None)),
             }
             envious += 1;
@@ -89,7 +90,7 @@ fn the_metric_and_the_check_agree_on_random_states() {
         let each: Vec<_> = standings(users.iter().copied()).collect();
         assert_eq!(check.broken, Incentive::from_standings(&each).is_some_and(|all| all.below > 0), "{users:?}");
         if check.broken {
-            let standing = each[check.loser.expect("somebody is below")].expect("it is backlogged");
+            let standing = each[check.loser.expect("a user is below its incentive")].expect("it is backlogged");
             near(standing.ratio, check.worse.float() / check.better.float());
             below += 1;
         }

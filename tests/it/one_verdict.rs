@@ -1,5 +1,5 @@
-//! The same runs have the same difference, interval, p-value and verdict in every output: as a plan of their own and as a cell of a
-//! sweep, on the terminal, in the sentences and tables of the reports, and in the table of differences.
+//! The same runs have the same difference, interval, p-value and verdict in every output: in a separate plan and in a cell of a sweep, on
+//! the terminal, in the sentences and tables of the reports, and in the table of differences.
 
 use crate::frame::Frame;
 use crate::replay::{run, said};
@@ -15,7 +15,7 @@ const PLAN: &str = "name = \"one\"\npolicies = [\"fifo\", \"drf\", \"asset\"]\nb
 
 const SWEEP: &str = "\n[sweep]\n\"workload.arrival.mean\" = [30, 14]\n";
 
-/// The text of a page without its elements, and with single spaces.
+/// Returns the text of a page without tags and with single spaces.
 fn text(page: &str) -> String {
     let mut inside = false;
     let plain: String = page
@@ -35,7 +35,7 @@ fn text(page: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The rows of `statistics/differences.parquet` of the cell with this mean: policy, metric and the numbers.
+/// Returns the rows of `statistics/differences.parquet`, of the cell with this mean if there is one: policy, metric and the numbers.
 fn differences(folder: &std::path::Path, mean: Option<&str>) -> Vec<String> {
     let table = Frame::open(&folder.join("statistics/differences.parquet"));
     let columns = ["policy", "metric", "seeds", "difference", "low", "high", "p", "p_holm", "p_equivalent_holm"];
@@ -70,7 +70,7 @@ fn a_cell_has_the_verdicts_of_the_plan_of_its_own() {
     let answered = answer(&own);
     let first = answered.split(". ").next().expect("a sentence");
     assert!(words.contains(first), "the terminal has the sentence of the report: {first}\n{words}");
-    // The sweep's page, in the row of the cell: `±` with the numbers of the sentence.
+    // In the report of the sweep, the row of the cell has the verdict of the sentence.
     let whole = page("swept/report.html");
     for policy in ["drf", "asset"] {
         let tested = first.split("; ").find(|one| one.contains(&format!("under {policy}"))).expect("each policy");

@@ -30,7 +30,7 @@ fn ok(output: &Output) {
     assert!(output.status.success(), "{}", said(output));
 }
 
-/// The output of a refused command says all of these, and nothing in the folder has changed.
+/// Asserts that a command is refused with a message that contains all of `says` and `--restart`, and that the folder is unchanged.
 fn refused(place: &Scratch, command: impl Fn() -> Output, says: &[&str]) {
     let before = contents(&place.path("out"));
     let output = command();
@@ -39,7 +39,7 @@ fn refused(place: &Scratch, command: impl Fn() -> Output, says: &[&str]) {
         let text = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(differences(&before, &contents(&place.path("out"))), [""; 0], "nothing was touched");
+    assert_eq!(differences(&before, &contents(&place.path("out"))), [""; 0], "a refused command changes nothing");
 }
 
 fn assert_same(place: &Scratch, fresh: &Path) {
@@ -77,12 +77,16 @@ fn a_replay_of_another_trace_or_under_other_options_is_refused() {
     refused(&place, || replay(&place, "a.csv", &["--policy", "fifo"]), &["another plan", "policies"]);
     place.write("a.csv", "job,user,submit_s,duration_s,tasks,cpu\n1,ann,0,11,2,1\n");
     refused(&place, || replay(&place, "a.csv", &[]), &["another file for workload.trace"]);
-    // The same rows under another name are the same trace, and its runs are kept.
+    // The same rows under another name are the same trace, so the runs are kept.
     place.write("c.csv", "job,user,submit_s,duration_s,tasks,cpu\n1,ann,0,10,2,1\n");
     let again = replay(&place, "c.csv", &[]);
     ok(&again);
     let changed: BTreeSet<String> = differences(&whole, &contents(&place.path("out"))).into_iter().collect();
-    assert_eq!(changed, BTreeSet::from(["experiment.json".to_owned()]), "its command names the file");
+    assert_eq!(
+        changed,
+        BTreeSet::from(["experiment.json".to_owned()]),
+        "only the recorded command differs, which names the file"
+    );
     ok(&replay(&place, "b.csv", &["--restart"]));
 }
 
@@ -131,7 +135,7 @@ fn plans_without_runs_and_plans_with_runs_replace_each_other_on_request_alone() 
     assert_same(&place, &place.path("fresh"));
 }
 
-/// Old results are removed when the first new run is complete: a restart that fails before leaves them whole.
+/// Old results are removed when the first new run is complete. A restart that fails earlier leaves them unchanged.
 #[test]
 fn a_restart_that_fails_leaves_the_old_results() {
     let place = place();
@@ -146,7 +150,7 @@ fn a_restart_that_fails_leaves_the_old_results() {
     assert_eq!(std::fs::read(place.path("out/figures/mine.svg")).expect("no record lists it"), b"mine");
 }
 
-/// The records of a folder as a bundle reads them, after the tables of runs were replaced under old figures.
+/// The tables of the runs were replaced, but the figures, statistics and report are those of the old tables.
 #[test]
 fn a_bundle_refuses_figures_of_other_tables() {
     let place = bundle::Scratch::new();
@@ -154,7 +158,7 @@ fn a_bundle_refuses_figures_of_other_tables() {
     place.ok(&["bundle", "--verify", "whole.zip"]);
     place.write("plans/weights.csv", "user,weight\nu0,9\nu1,1\nu2,1\n");
     place.ok(&["run", "plans/small.toml", "-o", "other"]);
-    // Old figures, statistics and report with the runs of another input, each as its record says.
+    // Copies the old figures, statistics and report, with their record, next to the runs of another input.
     for name in ["made.json", "figures", "statistics", "report.html"] {
         let (from, to) = (place.path("out").join(name), place.path("other").join(name));
         if from.is_file() {
@@ -168,11 +172,8 @@ fn a_bundle_refuses_figures_of_other_tables() {
     }
     let message = place.refused(&["bundle", "other", "-o", "mixed.zip"]);
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        message.contains("not made from the tables that are here") && message.contains("plimsoll report"),
-        "{message}"
-    );
-    // As the message says.
+    assert!(message.contains("not made from the existing tables") && message.contains("plimsoll report"), "{message}");
+    // The steps that the message suggests repair the folder.
     place.ok(&["run", "plans/small.toml", "-o", "other"]);
     place.ok(&["report", "other"]);
     place.ok(&["bundle", "other", "-o", "mended.zip"]);
@@ -191,7 +192,7 @@ fn a_bundle_refuses_a_table_that_was_changed() {
     std::fs::write(&table, bytes).expect("a writable folder");
     let message = place.refused(&["bundle", "out", "-o", "x.zip"]);
     assert!(message.contains("not as it was written"), "{message}");
-    // A bundle of an incomplete folder is consistent: it contains no figure of the changed table.
+    // A bundle of an incomplete folder is consistent: it contains no figure and no report of the changed table.
     place.ok(&["bundle", "out", "--incomplete", "-o", "x.zip"]);
     place.ok(&["bundle", "--verify", "x.zip"]);
     place.unpack("x.zip", "x");

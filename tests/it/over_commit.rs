@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::replay::{plimsoll, run, said};
 
-/// Under `slot:4` four tasks run at once on one machine of 2 cores and 4 GiB: they use 4 cores and 8 GiB until the end.
+/// Under `slot:4` four tasks run at once on a machine of 2 cores and 4 GiB. They use 4 cores and 8 GiB until the end.
 const TRACE: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,A,0,10,4,1,2\nb,B,0,10,4,1,2\n";
 
 const SMALL: &str = "machines = \"1x2c4g\"\n";
@@ -26,7 +26,7 @@ fn outputs(folder: &Path, policies: &str, cluster: &str, rest: &str) -> (String,
     (spaced(&String::from_utf8_lossy(&done.stdout)), spaced(&report))
 }
 
-/// The same on the small machine, as texts.
+/// Returns the printed text and the report of a plan on the small machine.
 fn both(policies: &str, cluster: &str, rest: &str) -> [String; 2] {
     on(&format!("{SMALL}{cluster}"), policies, rest)
 }
@@ -69,7 +69,7 @@ fn a_plan_that_models_all_slowdown_does_not_say_that_it_is_not_modelled() {
     }
 }
 
-/// `slowdown` is by memory: that of the CPU is still not modelled, and a curve of ones models nothing.
+/// `slowdown` applies to memory only: slowdown by CPU is still not modelled. A curve of ones models no slowdown.
 #[test]
 fn slowdown_models_memory_and_no_other_resource() {
     for text in both("[\"drf\", \"slot:4\"]", "slowdown = \"1:1,2:3\"", "") {
@@ -81,7 +81,7 @@ fn slowdown_models_memory_and_no_other_resource() {
     }
 }
 
-/// The overview of a sweep and the printed table speak of all cells.
+/// The overview of a sweep and the printed table have one footer for all cells.
 #[test]
 fn a_sweep_has_the_footer_once() {
     let sweep =

@@ -16,18 +16,18 @@ fn experiment(name: &str) -> tempfile::TempDir {
     dir
 }
 
-/// A table of a plan without a sweep, or of a cell's folder.
+/// Opens a table of run 0, in the folder of a plan without a sweep or of a cell.
 pub fn table(dir: &Path, name: &str, policy: &str) -> Frame {
     table_of(dir, name, policy, 0)
 }
 
-/// The same of one run among several.
+/// Opens a table of one of several runs.
 pub fn table_of(dir: &Path, name: &str, policy: &str, run: u64) -> Frame {
     let path: PathBuf = dir.join(name).join(format!("policy={}/run={run}/{name}.parquet", partition(policy)));
     Frame::open(&path)
 }
 
-/// The values of a column, as text.
+/// Returns the values of a column as text.
 pub fn names(table: &Frame, column: &str) -> Vec<String> {
     table.names(column, "")
 }
@@ -40,10 +40,11 @@ fn near(found: &[f64], wanted: &[f64], within: f64) -> bool {
     found.len() == wanted.len() && found.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= within)
 }
 
-/// A plan, the folder of a cell, its size in clusters of the paper, and the users' allocations under each policy on one of these.
+/// A plan, the folder of a cell, the size of its cluster as a multiple of the paper's cluster, and under each policy the tasks of each user
+/// on one cluster of the paper.
 type Example = (&'static str, &'static str, f64, &'static [(&'static str, &'static [f64])]);
 
-/// Exact where the paper's numbers are fractions; theorem 5's are its three digits and two more.
+/// The numbers are exact if the paper has fractions. The numbers of theorem 5 have two more digits than in the paper.
 const EXAMPLES: [Example; 7] = [
     ("drf-table1", "", 1.0, &[("drf", &[3.0, 2.0])]),
     // Sections 4.1, 5.1 and 5.2.
@@ -73,7 +74,7 @@ const EXAMPLES: [Example; 7] = [
     ("drf-fig7-whole", "cell=two", 100.0, &[("ceei", &[500.0 / 21.0, 100.0 / 21.0]), ("drf", &[20.0, 5.0])]),
 ];
 
-/// Every plan of the sources' figures and tables is valid; plans without runs are marked.
+/// Every plan of a figure or table of the papers is valid and has the name of its file.
 #[test]
 fn all_plans_of_the_sources_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
@@ -90,11 +91,12 @@ fn all_plans_of_the_sources_are_read() {
     for path in &plans {
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
         let text = std::fs::read_to_string(path).expect("a plan");
-        assert!(text.contains(&format!("name = \"{name}\"")), "{name} is named otherwise inside");
+        assert!(text.contains(&format!("name = \"{name}\"")), "{name} has another name in the plan");
     }
 }
 
-/// Several plans go one after the other, each to its own folder; one folder for two is refused before anything runs.
+/// Several plans run one after the other, each into its own folder. One folder for several plans, or two plans with one name, are refused
+/// before any run.
 #[test]
 fn static_plans_make_figures_and_two_plans_need_two_folders() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper");
@@ -122,7 +124,7 @@ fn static_plans_make_figures_and_two_plans_need_two_folders() {
         assert!(dir.path().join("results").join(file).is_file(), "{file}");
     }
     let table = std::fs::read_to_string(dir.path().join("results/drf-table2/figures/properties.csv")).expect("a table");
-    // Table 2 of the paper.
+    // Table 2 of the paper: the number of properties that each policy violates.
     let fails = |policy: &str| table.lines().filter(|row| row.contains(&format!(",{policy},fails,"))).count();
     assert_eq!(["asset", "ceei", "drf"].map(fails), [3, 3, 1], "{table}");
     let shares =
@@ -151,17 +153,17 @@ fn every_worked_example_comes_out_in_whole_tasks() {
     }
 }
 
-/// Table 1, row by row; theorem 4's and theorem 5's point is that numbers of two cells differ.
+/// The decisions and shares of Table 1, row by row.
 #[test]
 fn the_experiment_of_table_1_has_its_rows() {
     let dir = experiment("drf-table1");
     let decisions = table(dir.path(), "decisions", "drf");
     let users: Vec<&String> = decisions.texts("user").iter().flatten().collect();
     assert_eq!(users[..5], ["B", "A", "A", "B", "A"]);
-    // Shares before each turn: Table 1 has those after it.
+    // `dominant_share` is the share before the decision. Table 1 has the share after it.
     let shares = numbers(&decisions, "dominant_share");
     assert!(near(&shares[..5], &[0.0, 0.0, 2.0 / 9.0, 3.0 / 9.0, 4.0 / 9.0], 1e-9), "{shares:?}");
-    // Both end at 2/3, as in the divisible solution.
+    // Both users end at 2/3, as in the divisible solution.
     let shares = table(dir.path(), "shares", "drf");
     for column in ["dominant_share", "fluid_share"] {
         assert!(numbers(&shares, column).iter().all(|share| (share - 2.0 / 3.0).abs() < 1e-9), "{column}");
@@ -170,7 +172,8 @@ fn the_experiment_of_table_1_has_its_rows() {
     assert!(near(&numbers(&runs, "deviation_max"), &[0.0], 1e-9) && numbers(&runs, "theorem7_broken") == [0.0]);
 }
 
-/// Figure 5 by its deviation: asset fairness gives 0.6 and 0.4 of the cluster, DRF half each; one task is at most 0.1.
+/// The deviation in Figure 5: asset fairness gives the users 0.6 and 0.4 of the cluster, and DRF gives each a half. One task is at most
+/// 0.1.
 #[test]
 fn the_deviation_of_asset_fairness_in_figure_5_is_a_tenth() {
     let dir = experiment("drf-fig5-whole");

@@ -1,5 +1,6 @@
-//! The DRF paper's Figures 1, 2, 13 and 14 (Ghodsi et al., NSDI 2011, sections 2 and 7.3) beside our synthesis of its workload:
-//! bounds that the paper's own values satisfy, and the claim that a policy without slots gains as much as DRF.
+//! Compares Figures 1, 2, 13 and 14 of the DRF paper (Ghodsi et al., NSDI 2011, sections 2 and 7.3) with our synthesis of its workload. The
+//! paper's values and ours must be within the same bounds, and a policy without slots must gain as much as DRF. Figure 3 must show the
+//! allocation of section 4.1.
 //!
 //! docs/reproduction.md has all numbers, with their intervals.
 
@@ -17,7 +18,7 @@ fn both_within(what: &str, paper: f64, ours: f64, (low, high): (f64, f64)) {
     }
 }
 
-/// The rows of a CSV, by the names of its columns.
+/// Reads the rows of a CSV file, with values by the name of their column.
 fn rows(path: &Path) -> Vec<HashMap<String, String>> {
     let mut reader = csv::Reader::from_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     reader.deserialize().map(|row| row.expect("a row of text")).collect()
@@ -27,7 +28,7 @@ fn value(row: &HashMap<String, String>, column: &str) -> f64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
 
-/// Figure 1: what maps and reduces ask for in the mean, over three seeds; memory in GiB.
+/// Figure 1: the mean demands of map and reduce tasks over three seeds; memory in GiB.
 #[test]
 fn figure_1_asks_for_what_the_papers_tasks_do() {
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper/drf-fig1-2.toml");
@@ -57,11 +58,12 @@ fn figure_1_asks_for_what_the_papers_tasks_do() {
     both_within("maps among tasks", 0.70, of("map", "cpu").1 / of("all", "cpu").1, (0.6, 0.8));
 }
 
-/// Figure 2: of a slot nearly no task needs all memory, most need less than half of it, and about half need more CPU.
+/// Figure 2: nearly every task fits into the memory of a slot, most tasks need less than half of that memory, and about half of the tasks
+/// need more CPU than a slot has.
 #[test]
 fn figure_2_wastes_memory_and_lacks_cpu() {
     let dir = experiment("drf-fig1-2", &["workload.hours=6"]);
-    // The column is named for the first of the two that the figure shows.
+    // The figure shows CPU and memory. The column is named after memory, which the figure lists first.
     let rows = rows(&dir.path().join("figures/demand-of-slot.csv"));
     let below = |series: &str, ratio: f64| {
         let points = rows
@@ -70,11 +72,11 @@ fn figure_2_wastes_memory_and_lacks_cpu() {
         points.map(|row| value(row, "fraction")).fold(0.0, f64::max)
     };
     both_within("tasks within a slot's memory", 0.999, below("memory", 1.0), (0.98, 1.0));
-    both_within("tasks within half of it", 0.949, below("memory", 0.5), (0.8, 1.0));
+    both_within("tasks within half of a slot's memory", 0.949, below("memory", 0.5), (0.8, 1.0));
     both_within("tasks within a slot's CPU", 0.445, below("cpu", 1.0), (0.35, 0.65));
 }
 
-/// Figure 13: means over 100 to 2790 s, and which policy uses more.
+/// Figure 13: the mean utilisation from 100 s to 2790 s under DRF and under slots, and their ratio.
 #[test]
 fn figure_13_uses_more_of_the_cluster_without_slots() {
     let dir = experiment("drf-fig13", &["seeds=4"]);
@@ -93,18 +95,18 @@ fn figure_13_uses_more_of_the_cluster_without_slots() {
     both_within("memory under DRF over slots", 0.284 / 0.236, drf[1] / slots[1], (1.1, 1.7));
 }
 
-/// The reductions that Figure 14 shows, by bin.
+/// The reductions in Figure 14, by bin of the job size.
 const REDUCTIONS: [f64; 7] = [-0.03, 0.35, 0.51, 0.48, 0.55, 0.66, 0.53];
 
-/// By how much completion times of each bin are shorter than under slots, and of how many jobs.
+/// Returns how much the mean completion time of each bin is reduced from that under slots.
 fn reductions(dir: &Path, policy: &str) -> Vec<f64> {
     let rows = rows(&dir.join("figures/reduction.csv"));
     let bins = rows.iter().filter(|row| row["policy"] == policy && row["tasks"] != "all");
     bins.map(|row| value(row, "reduction")).collect()
 }
 
-/// Figure 14, and the headline: jobs of up to 500 tasks gain next to nothing, larger ones a third of their time or more, and
-/// CPU max-min, which looks at one resource only, gains what DRF gains.
+/// Figure 14: jobs of up to 500 tasks gain nearly nothing, and larger jobs gain at least a quarter of their completion time. CPU max-min,
+/// which considers one resource only, gains as much as DRF.
 #[test]
 fn figure_14_is_the_removal_of_slots() {
     let dir = experiment("drf-fig13-14", &["seeds=4", "policies=[\"slot:12\", \"maxmin:cpu\", \"drf\"]"]);
@@ -119,7 +121,7 @@ fn figure_14_is_the_removal_of_slots() {
     for (bin, (drf, cpu)) in drf.iter().zip(&cpu).enumerate() {
         assert!((drf - cpu).abs() < 0.02, "bin {bin}: DRF {drf}, CPU max-min {cpu}");
     }
-    // Run by run: the mean over all jobs differs by a percent at most where slots take twice as long.
+    // In every run the mean over all jobs differs by less than 1 % between DRF and CPU max-min, and is smaller than under slots.
     for run in 0..4 {
         let mean = |policy: &str| numbers(&table_of(dir.path(), "runs", policy, run), "completion_mean_s")[0];
         let (slots, cpu, drf) = (mean("slot:12"), mean("maxmin:cpu"), mean("drf"));
@@ -127,8 +129,8 @@ fn figure_14_is_the_removal_of_slots() {
     }
 }
 
-/// Figure 14 depends on this: if twenty users share the cluster, small jobs wait behind the large ones of their own user under slots
-/// and gain most without, which is the opposite of the paper.
+/// The result of Figure 14 depends on the number of users. If twenty users share the cluster, small jobs wait behind the large jobs of
+/// their own user under slots and gain most without slots, which is the opposite of the paper.
 #[test]
 fn with_twenty_users_small_jobs_gain_most() {
     let changes = ["seeds=3", "policies=[\"slot:12\", \"drf\"]", "workload.users=20"];
@@ -142,7 +144,7 @@ fn with_twenty_users_small_jobs_gain_most() {
 fn figure_3_is_the_allocation_of_section_4_1() {
     let dir = experiment("drf-fig3", &[]);
     let rows = rows(&dir.path().join("figures/drf-example.csv"));
-    // User A holds 3 of 9 CPU and 12 of 18 GB, user B 6 CPU and 2 GB.
+    // User A has 3 of 9 CPU and 12 of 18 GB; user B has 6 CPU and 2 GB.
     let wanted =
         [("A", "cpu", 3.0 / 9.0), ("A", "memory", 12.0 / 18.0), ("B", "cpu", 6.0 / 9.0), ("B", "memory", 2.0 / 18.0)];
     assert_eq!(rows.len(), wanted.len(), "{rows:?}");

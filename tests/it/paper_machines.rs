@@ -1,5 +1,5 @@
-//! The DRF paper's experiments on machines (Ghodsi et al., NSDI 2011, sections 7.1 and 7.2) and what our plans give;
-//! docs/reproduction.md has both, with what differs and why.
+//! Compares the DRF paper's experiments on machines (Ghodsi et al., NSDI 2011, sections 7.1 and 7.2) with the results of our plans.
+//! docs/reproduction.md lists both, and explains the differences.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ mod fit;
 use crate::paper::{names, numbers, table};
 use crate::replay::{plimsoll, run, said};
 
-/// Runs a plan of the sources with changes.
+/// Runs a plan of `experiments/paper` with changes.
 pub fn experiment(name: &str, changes: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(format!("{name}.toml"));
@@ -25,7 +25,7 @@ pub fn experiment(name: &str, changes: &[&str]) -> tempfile::TempDir {
     dir
 }
 
-/// Mean shares of a user between two instants, in seconds: of 192 cores and of 672 GiB.
+/// Returns the mean shares of a user between two instants in seconds: of 192 cores and of 672 GiB.
 fn shares(usage: &[(String, f64, f64, f64)], user: &str, from: f64, to: f64) -> (f64, f64) {
     let own: Vec<&(String, f64, f64, f64)> = usage.iter().filter(|(name, ..)| name == user).collect();
     let (mut cpu, mut memory) = (0.0, 0.0);
@@ -38,8 +38,8 @@ fn shares(usage: &[(String, f64, f64, f64)], user: &str, from: f64, to: f64) -> 
     (cpu / (to - from) / 192_000.0, memory / (to - from) / (672.0 * 1024.0))
 }
 
-/// Figure 8. On each machine of the first phase one task of job 1 fits beside three of job 2; the second divides evenly; in the
-/// third nothing packs, a part of the memory is lost, and the dominant shares stay below a half.
+/// Figure 8. In the first phase one task of job 1 and three tasks of job 2 fit on each machine. In the second phase the tasks fill the
+/// machines evenly. In the third phase the tasks leave a part of the memory unused, and the dominant shares stay below a half.
 #[test]
 fn figure_8_packs_as_its_machines_do() {
     let dir = experiment("drf-fig8", &[]);
@@ -61,14 +61,14 @@ fn figure_8_packs_as_its_machines_do() {
         "phase 2: {one:?} {two:?}"
     );
     let (one, two) = (shares(&rows, "job1", 260.0, 345.0), shares(&rows, "job2", 260.0, 345.0));
-    // The paper's dominant shares, which must pass as ours do: without the remainders each would be a half.
+    // The paper's dominant shares must satisfy the same bounds as ours. Without unused memory each would be a half.
     for (whose, one, two) in [("paper", 0.395, 0.499), ("ours", one.1, two.1)] {
         assert!((0.35..0.50).contains(&one) && (0.35..0.51).contains(&two), "phase 3, {whose}: {one} {two}");
         assert!((0.75..0.93).contains(&(one + two)), "phase 3, {whose}: a part of the memory is lost: {one} {two}");
     }
 }
 
-/// The bars of a plan's `users` tables, as [`fit::PAPER`] has the paper's.
+/// Returns the bars of Figures 9 to 12 from the `users` table of a plan, in the order of [`fit::PAPER`].
 fn bars(dir: &Path, policy: &str) -> [f64; 4] {
     let users = table(dir, "users", policy);
     let (done, times) = (numbers(&users, "jobs_finished"), numbers(&users, "completion_mean_s"));
@@ -81,8 +81,8 @@ fn bars(dir: &Path, policy: &str) -> [f64; 4] {
     [large.0, small.0, large.1 / large.0, small.1 / small.0]
 }
 
-/// Figures 9 to 12: the order of the schemes where the paper's bars differ by more than 10 %, except for the deviations of our
-/// machines in docs/reproduction.md (large jobs under CPU-fair and 5 slots).
+/// Figures 9 to 12: if the paper's bars of two schemes differ by more than 10 %, ours have the same order. The known exceptions are large
+/// jobs under CPU-fair and 5 slots; docs/reproduction.md explains them.
 #[test]
 fn figures_9_to_12_have_the_papers_order() {
     let dir = experiment("drf-fig9-12", &["seeds=1"]);
@@ -98,8 +98,8 @@ fn figures_9_to_12_have_the_papers_order() {
     assert!(fit::misordered(&fit::PAPER.map(|(_, bars)| bars)).is_empty());
 }
 
-/// How far the fitted bars are from the paper's, on seeds that they were not fitted to: 15 % in the mean, as
-/// docs/reproduction.md says, and 54 % at worst.
+/// On seeds that were not used for the fit, the fitted bars differ from the paper's by 15 % on average and by 54 % at most, as
+/// docs/reproduction.md says. The bounds of this test are a little wider.
 #[test]
 fn figures_9_to_12_are_fitted_as_well_as_the_documentation_says() {
     let (mean, worst) = fit::error(&fit::of_plan(&fit::HELD_OUT[..4]).expect("the plan runs"));
@@ -116,7 +116,7 @@ fn without_slowdown_more_slots_help_large_jobs() {
     assert!(without[0] > paper[0] && without[0] < without[1] && without[1] < without[2], "{without:?}");
 }
 
-/// The search can be repeated: it draws from a seed of its own.
+/// Two searches give the same curve, because the search draws from a fixed seed.
 #[test]
 fn the_fit_of_figures_9_to_12_is_repeatable() {
     assert_eq!(fit::search(3).expect("the plan runs"), fit::search(3).expect("the plan runs"));

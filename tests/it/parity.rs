@@ -1,26 +1,26 @@
-//! Parity: with a fixed backlog the engine comes as close to a policy's own divisible solution as whole tasks let it.
+//! Parity: with a fixed backlog the engine's allocation is as close to a policy's own divisible solution as whole tasks permit.
 //!
-//! The level of a user is its number of tasks k times its step s: under share-ordered policies the share (of whatever
-//! norm, weighted) of one task, under target policies 1 / target. The engine launches for the lowest level. Therefore,
-//! whenever user i is served, `(k_i - 1) s_i <= k_j s_j` for every waiting user j: levels differ by at most one task
-//! of the higher one. This does not require a pool: with `stop` it holds on machines too.
+//! The level of a user is its number of tasks k times its step s. Under share-ordered policies the step is the share of one task, weighted
+//! and in the policy's norm. Under target policies the step is 1 / target. The engine launches for the lowest level. Therefore, whenever
+//! user i is served, `(k_i - 1) s_i <= k_j s_j` for every waiting user j: two levels differ by at most one task of the user with the higher
+//! level. The argument does not require a pool, so with `stop` it also holds on machines.
 //!
-//! Let L be the lowest level of the users with tasks left when `stop` ends the round: it is the level of the first user in line,
-//! b, which is blocked. By the above `min(T_i, L / s_i) <= k_i <= min(T_i, L / s_i + 1)`, where T_i is the number of tasks of i.
-//! Divisible tasks at level x use `F_r(x) = sum_i d_ir min(T_i, x / s_i)` of resource r, and end at the highest level at which
-//! no F_r exceeds its capacity c_r: L*. (With zero demands that is the first stage of the filling; the bounds are for positive
-//! demands, where it is the last stage.)
+//! Let L be the lowest level of the users with tasks left when `stop` ends the round. It is the level of the first user in line, b, which
+//! is blocked. The inequality above gives `min(T_i, L / s_i) <= k_i <= min(T_i, L / s_i + 1)`, where T_i is the number of tasks of user i.
+//! Divisible tasks at level x use `F_r(x) = sum_i d_ir min(T_i, x / s_i)` of resource r. Let L* be the highest level at which no F_r
+//! exceeds its capacity c_r. With positive demands the filling has one stage and ends at L*; the bounds are for this case. With zero
+//! demands L* is the end of the first stage only.
 //!
-//! 1. The k_i tasks fit, so F(L) fits, so L <= L*, and `k_i <= L* / s_i + 1`: at most one task more than divisible.
-//! 2. Pooled: b's next task does not fit in some r, so `c_r < F_r(L + S)` for the largest step S, since no user runs more than
-//!    `min(T_i, (L + S) / s_i)`, b's next included. With `F_r(L*) <= c_r` this is `L > L* - S`.
+//! 1. The k_i tasks fit, so F(L) fits, so L <= L*, and `k_i <= L* / s_i + 1`: at most one task more than in the divisible solution.
+//! 2. Pooled: the next task of b does not fit in some resource r. Even with this task no user runs more than `min(T_i, (L + S) / s_i)`
+//!    tasks, where S is the largest step. Therefore `c_r < F_r(L + S)`. With `F_r(L*) <= c_r` this gives `L > L* - S`.
 //!
-//! For target policies L* is 1: their solution is feasible, and Pareto efficient, so that no higher level fits.
+//! For target policies L* is 1: their solution is feasible and Pareto efficient, so that no higher level fits.
 //!
-//! Pooled and `stop`: every level is within one maximal task of the divisible one (of T_i s_i for a user without further tasks).
-//! With `skip` the state at the first blocked user is that of `stop`, and launches follow: (2) still holds from below;
-//! after it less than b's demand is left of r, so that i gets less than `d_br / d_ir` tasks more than by (1). On
-//! machines room is lost to fragmentation, and nothing like (2) can hold: the distance is measured.
+//! Pooled with `stop`, every level is within one maximal task of the divisible level (which is T_i s_i for a user without further tasks).
+//! With `skip`, the state at the first blocked user is the final state of `stop`, and more launches follow. Bound (2) still holds. After
+//! this state less than b's demand of resource r is left, so that user i gets less than `d_br / d_ir` tasks more than by (1). On machines
+//! capacity is lost to fragmentation, so that no bound like (2) holds, and the test measures the distance.
 //!
 //! `cargo test --release --test it parity -- --nocapture` prints the distances of docs/policies.md.
 
@@ -51,7 +51,7 @@ struct Backlog {
 }
 
 impl Backlog {
-    /// Machines each of which has room for the largest demand of each resource, as theorem 7 asks.
+    /// Draws a backlog. Each machine has room for the largest demand of each resource, as theorem 7 requires.
     fn draw(seed: u64) -> Backlog {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (users, dims) = (rng.random_range(2..=8), rng.random_range(1..=4));
@@ -118,7 +118,7 @@ impl Backlog {
         count.0
     }
 
-    /// The same as a static problem.
+    /// Returns the backlog as a static instance.
     fn instance(&self) -> Instance {
         let exact = |values: &[u64]| values.iter().map(|&value| Exact::from(value)).collect::<Vec<_>>();
         let user = |i: usize| User {
@@ -141,7 +141,7 @@ impl Backlog {
         mechanism.allocate(&instance).expect("a solution").tasks.floats()
     }
 
-    /// Each user's step, from the definition.
+    /// Returns the step of each user, computed from the definition above.
     fn steps(&self, spec: &PolicySpec, divisible: &[f64]) -> Vec<f64> {
         let shares = |i: usize| {
             let share = move |r: usize| self.demand[i][r] as f64 / self.total(r) as f64;
@@ -168,7 +168,7 @@ impl Backlog {
     }
 }
 
-/// The highest level at which divisible tasks fit: the end of the filling's first stage, by bisection.
+/// Returns the highest level at which divisible tasks fit (the end of the filling's first stage), by bisection.
 fn first_level(backlog: &Backlog, steps: &[f64]) -> f64 {
     let fits = |level: f64| {
         let held = |r: usize| -> f64 {
@@ -201,7 +201,7 @@ struct Bounds<'a> {
     largest: f64,
 }
 
-/// Ranks of targets and p-norms are rounded.
+/// A tolerance, because the ranks of target policies and of p-norms are rounded.
 const SLACK: f64 = 1e-6;
 
 impl<'a> Bounds<'a> {
@@ -212,7 +212,7 @@ impl<'a> Bounds<'a> {
         Bounds { backlog, divisible, steps, largest }
     }
 
-    /// Levels differ by at most one task of the higher one, as long as the lower one has tasks left.
+    /// Returns whether levels differ by at most one task of the user with the higher level, if the other user has tasks left.
     fn between_users(&self, launched: &[u64]) -> bool {
         let backlogged = |j: &usize| launched[*j] < self.backlog.tasks[*j];
         let lowest = (0..launched.len()).filter(backlogged).map(|j| launched[j] as f64 * self.steps[j]);
@@ -220,18 +220,18 @@ impl<'a> Bounds<'a> {
         launched.iter().zip(&self.steps).all(|(&k, step)| k == 0 || (k as f64 - 1.0) * step <= lowest * (1.0 + SLACK))
     }
 
-    /// (1): at most one task more.
+    /// Bound (1): returns whether no user has more than one task more than in the divisible solution.
     fn bounded_above(&self, launched: &[u64]) -> bool {
         launched.iter().zip(&self.divisible).all(|(&k, x)| k as f64 <= x + 1.0 + SLACK)
     }
 
-    /// (2): the level is not one maximal task lower.
+    /// Bound (2): returns whether every level is less than one maximal task below the divisible level.
     fn bounded_below(&self, launched: &[u64]) -> bool {
         let lower = |i: usize| self.divisible[i] - self.largest / self.steps[i] - SLACK;
         (0..launched.len()).all(|i| launched[i] as f64 > lower(i))
     }
 
-    /// (1) with the additional tasks that `skip` may launch.
+    /// Bound (1) with the additional tasks that `skip` may launch.
     fn bounded_above_skipping(&self, launched: &[u64]) -> bool {
         let demand = &self.backlog.demand;
         let ratio = |i: usize, r: usize| demand.iter().map(|b| b[r]).max().unwrap_or(0) as f64 / demand[i][r] as f64;
@@ -239,13 +239,13 @@ impl<'a> Bounds<'a> {
         (0..launched.len()).all(|i| (launched[i] as f64) < self.divisible[i] + 1.0 + more(i) + SLACK)
     }
 
-    /// The largest distance of a user's level from its divisible one, in maximal tasks.
+    /// Returns the largest distance of a user's level from its divisible level, in maximal tasks.
     fn distance(&self, launched: &[u64]) -> f64 {
         let off = |i: usize| (launched[i] as f64 - self.divisible[i]).abs() * self.steps[i] / self.largest;
         (0..launched.len()).map(off).fold(0.0, f64::max)
     }
 
-    /// The largest difference of the levels of two users with tasks left, in maximal tasks.
+    /// Returns the largest difference of the levels of two users with tasks left, in maximal tasks.
     fn gap(&self, launched: &[u64]) -> f64 {
         let left = (0..launched.len()).filter(|&i| launched[i] < self.backlog.tasks[i]);
         let levels: Vec<f64> = left.map(|i| launched[i] as f64 * self.steps[i] / self.largest).collect();
@@ -253,7 +253,7 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// Largest and mean distance over the cases, and theorem 7's gap.
+/// The distances of all cases, and the gaps of theorem 7.
 #[derive(Default)]
 struct Measured {
     distances: Vec<f64>,
@@ -273,7 +273,7 @@ impl Measured {
     }
 }
 
-/// Runs a policy on all draws, pooled and on machines, with `stop` and `skip`; checks the proved bounds, prints the other distances.
+/// Runs a policy on all drawn backlogs, pooled and on machines, with `stop` and `skip`. Checks the proved bounds and prints the distances.
 fn parity(spec: &str) {
     let spec: PolicySpec = spec.parse().expect("a policy");
     let mut measured: [Measured; 4] = Default::default();
@@ -324,7 +324,7 @@ fn one_resource() {
     parity("maxmin:r0");
 }
 
-/// A task is a slot: levels are slots over weights, and the bounds hold with a demand of one slot.
+/// Under slots each task has a demand of one slot, and the level of a user is its number of slots divided by its weight.
 #[test]
 fn slots() {
     parity("slot:3");
@@ -336,8 +336,8 @@ fn norms_between() {
     parity("pnorm:4");
 }
 
-/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling; the divisible
-/// solution continues for users that need other resources, and so does `skip`.
+/// With zero demands `stop` ends when the first user is blocked, near the first stage of the filling. The divisible solution and `skip`
+/// continue for users that need other resources.
 #[test]
 fn zero_demands_end_near_the_first_stage() {
     let mut further = 0;
@@ -374,7 +374,7 @@ fn zero_demands_end_near_the_first_stage() {
     assert!(further > CASES / 10, "the first stage was nearly always the last: {further}");
 }
 
-/// The definition that the bounds speak of and the mechanisms agree.
+/// With positive demands the solutions of the mechanisms equal the level L* of the bounds.
 #[test]
 fn positive_demands_have_one_stage() {
     for seed in 0..CASES {

@@ -25,7 +25,7 @@ pub struct Ran {
     pub start: u64,
     pub finish: u64,
     pub fate: Fate,
-    /// Wasted run time of each.
+    /// Wasted run time of each task.
     lost: u64,
     duration: u64,
 }
@@ -53,7 +53,7 @@ impl Recorder for Log {
     }
 }
 
-/// Replays rows of a trace with this header on machines.
+/// Replays rows of a trace with this header on these machines.
 pub fn replay(policy: &str, header: &str, rows: &str, machines: &str, options: &Options) -> Result<Vec<Ran>> {
     let text = format!("{header}\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("rows.csv"), text.into_bytes().into()))?;
@@ -90,7 +90,7 @@ fn with(options: Options, preemption_limits: PreemptionLimits) -> Options {
     Options { preemption_limits, ..options }
 }
 
-/// User, number of the first task, tasks, start, end, fate and wasted run time of each, in seconds.
+/// User, number of the first task, number of tasks, start, end, fate, and wasted run time of each task. Times are in seconds.
 type Line = (u32, u64, u32, u64, u64, Fate, u64);
 
 fn lines(ran: &[Ran]) -> Vec<Line> {
@@ -104,7 +104,7 @@ fn lines(ran: &[Ran]) -> Vec<Line> {
 const BY_PRIORITY: &str = "job,user,submit_s,duration_s,tasks,cpu,priority";
 const PLAIN: &str = "job,user,submit_s,duration_s,tasks,cpu";
 
-/// A batch task of 60 s on the only core, and urgent ones of 10 s.
+/// Returns the rows of a batch task of 60 s and of urgent tasks of 10 s that are submitted at these seconds, for one core.
 fn batch(urgent_at: &[u64]) -> String {
     let urgent = urgent_at.iter().enumerate().map(|(at, second)| format!("u{at},b,{second},10,1,1,0\n"));
     std::iter::once("batch,a,0,60,1,1,9\n".to_owned()).chain(urgent).collect()
@@ -121,9 +121,9 @@ fn a_task_is_spared_until_it_has_run_long_enough() {
     };
     let at_once = [(0, 0, 1, 0, 5, Preempted, 5), (1, 0, 1, 5, 15, Finished, 0), (0, 0, 1, 15, 75, Finished, 0)];
     assert_eq!(run(0), at_once);
-    assert_eq!(run(5), at_once, "it has run 5 s then");
+    assert_eq!(run(5), at_once, "at 5 s the task has run for 5 s");
     let later = [(0, 0, 1, 0, 30, Preempted, 30), (1, 0, 1, 30, 40, Finished, 0), (0, 0, 1, 40, 100, Finished, 0)];
-    assert_eq!(run(30), later, "there is no other event at 30 s");
+    assert_eq!(run(30), later, "preemption occurs at 30 s without another event");
     assert_eq!(run(90), [(0, 0, 1, 0, 60, Finished, 0), (1, 0, 1, 60, 70, Finished, 0)]);
 }
 
@@ -138,11 +138,11 @@ fn no_more_are_stopped_than_the_limit_allows() {
         stops.map(|ran| (ran.finish / SECOND, ran.count)).collect::<Vec<_>>()
     };
     assert_eq!(run("5/20s"), [(10, 1); 3]);
-    assert_eq!(run("1/20s"), [(10, 1), (30, 1), (50, 1)], "the last of them has waited 40 s");
+    assert_eq!(run("1/20s"), [(10, 1), (30, 1), (50, 1)], "the last urgent task waits 40 s");
     assert_eq!(run("2/30s"), [(10, 1), (10, 1), (40, 1)]);
 }
 
-/// A gang that is larger than the limit is not preempted; tasks of another user are.
+/// A gang that is larger than the limit is not preempted. A task of another user is preempted instead.
 #[test]
 fn a_gang_is_stopped_whole_or_not_at_all() {
     let header = "job,user,submit_s,duration_s,tasks,cpu,priority,gang";
@@ -168,16 +168,17 @@ fn a_stopped_task_resumes_from_its_last_checkpoint() {
         let options = with(preempt(PreemptFor::Urgent, 0), preemption_limits);
         lines(&replay("drf", BY_PRIORITY, &batch(urgent), "1x1c", &options).expect("a run"))
     };
-    // 20 s of 25 are kept: 40 s are left.
+    // 20 s of the 25 s are saved, so that 40 s of work are left.
     let resumed = [(0, 0, 1, 0, 25, Preempted, 5), (1, 0, 1, 25, 35, Finished, 0), (0, 0, 1, 35, 75, Finished, 0)];
     assert_eq!(run(10, 0, &[25]), resumed);
-    // 3 s more to resume, wasted.
+    // The restart delay takes 3 s more, which are wasted.
     let delayed = [(0, 0, 1, 0, 25, Preempted, 5), (1, 0, 1, 25, 35, Finished, 0), (0, 0, 1, 35, 78, Finished, 3)];
     assert_eq!(run(10, 3, &[25]), delayed);
-    // From its beginning, and 3 s more.
+    // Without checkpoints the task restarts from its beginning, after the delay of 3 s.
     let anew = [(0, 0, 1, 0, 25, Preempted, 25), (1, 0, 1, 25, 35, Finished, 0), (0, 0, 1, 35, 98, Finished, 3)];
     assert_eq!(run(0, 3, &[25]), anew);
-    // The second time it has run from 38 to 48: at the very checkpoint, with 30 s in all. The third time it has not resumed yet.
+    // The second attempt works from 38 s to 48 s and is preempted exactly at a checkpoint; 30 s are saved in total. The third attempt is
+    // preempted before its restart delay is over.
     let thrice = [
         (0, 0, 1, 0, 25, Preempted, 5),
         (1, 0, 1, 25, 35, Finished, 0),
@@ -190,7 +191,7 @@ fn a_stopped_task_resumes_from_its_last_checkpoint() {
     assert_eq!(run(10, 3, &[25, 48, 60]), thrice);
 }
 
-/// A task of 20 s is stopped after 7 s at twice the speed: 6 of the 7 s are kept, which are 12 s of work.
+/// A task with 20 s of work is preempted after 7 s at twice the speed. 6 s of the 7 s are saved, which are 12 s of work.
 #[test]
 fn checkpoints_go_by_running_time_and_save_work() {
     let options = with(
@@ -215,14 +216,14 @@ fn checkpoints_go_by_running_time_and_save_work() {
     assert_eq!(lines(&log.0), wanted);
 }
 
-/// How many tasks of each of two users start at an instant, and how many are stopped.
+/// Returns how many tasks of users 0 and 1 start at an instant, and how many tasks are preempted at it.
 fn at(ran: &[Ran], second: u64) -> [u32; 3] {
     let sum = |of: &dyn Fn(&Ran) -> bool| ran.iter().filter(|ran| of(ran)).map(|ran| ran.count).sum();
     let started = |user: u32| sum(&|ran: &Ran| ran.user == user && ran.start == second * SECOND);
     [started(0), started(1), sum(&|ran: &Ran| ran.fate == Preempted && ran.finish == second * SECOND)]
 }
 
-/// The first user holds all twelve cores when the second comes with as many tasks: it gets six of them, and no more.
+/// The first user has all twelve cores when the second user submits as many tasks. The second user gets six cores and no more.
 #[test]
 fn a_user_that_is_behind_gets_its_fair_share_and_no_more() {
     let rows = "a0,a,0,100,12,1\nb0,b,10,100,12,1\n";
@@ -231,11 +232,15 @@ fn a_user_that_is_behind_gets_its_fair_share_and_no_more() {
         assert_eq!(at(&ran, 10), [0, 6, 6], "{policy}");
         let instants: Vec<u64> = ran.iter().map(|ran| ran.start / SECOND).collect();
         assert_eq!(ran.iter().filter(|ran| ran.fate == Preempted).map(|ran| ran.count).sum::<u32>(), 6, "{policy}");
-        assert_eq!(instants.iter().max(), Some(&110), "{policy}: the rest of both when the second's first tasks end");
+        assert_eq!(
+            instants.iter().max(),
+            Some(&110),
+            "{policy}: the remaining tasks start when the first tasks of the second user end"
+        );
     }
 }
 
-/// Eleven cores are no two equal parts: the second user stops at five, since a sixth would put it ahead.
+/// Eleven cores cannot be divided equally. The second user gets five, because a sixth would put it ahead of the first user.
 #[test]
 fn nobody_gets_ahead_of_who_gave() {
     let rows = "a0,a,0,100,11,1\nb0,b,10,100,11,1\n";
@@ -243,7 +248,7 @@ fn nobody_gets_ahead_of_who_gave() {
     assert_eq!(at(&ran, 10), [0, 5, 5]);
 }
 
-/// Two newcomers preempt alternately, and receive the same.
+/// Two users that arrive together preempt alternately and receive the same number of cores.
 #[test]
 fn those_who_come_together_get_the_same() {
     let rows = "a0,a,0,100,12,1\nb0,b,10,100,12,1\nc0,c,10,100,12,1\n";
@@ -251,17 +256,17 @@ fn those_who_come_together_get_the_same() {
     assert_eq!(at(&ran, 10), [0, 4, 8]);
 }
 
-/// Tasks of the user that is furthest ahead are preempted first.
+/// Tasks of the user with the largest share are preempted first.
 #[test]
 fn who_is_furthest_ahead_gives() {
     let rows = "a0,a,0,100,8,1\nc0,c,1,100,4,1\nb0,b,10,100,3,1\n";
     let ran = replay("drf", PLAIN, rows, "1x12c", &preempt(PreemptFor::Share, 0)).expect("a run");
     let gave: Vec<u32> = ran.iter().filter(|ran| ran.fate == Preempted).map(|ran| ran.user).collect();
-    assert_eq!(gave, [0, 0, 0], "the first holds 8, 7 and 6 then, the other 4");
+    assert_eq!(gave, [0, 0, 0], "the first user has 8, 7 and 6 cores at these preemptions, the other user 4");
 }
 
-/// During the notice, half of the giver's tasks end on machines without room for the request: the giver's remaining allocation is no more
-/// than that of the newcomer would be.
+/// During the notice two tasks of the first user end, on machines that are too small for the request. The first user's remaining allocation
+/// is then not larger than the second user's would be, so the request is withdrawn.
 #[test]
 fn an_ask_that_is_no_longer_fair_is_withdrawn() {
     let run = |ends: u64| {
@@ -273,7 +278,7 @@ fn an_ask_that_is_no_longer_fair_is_withdrawn() {
     assert_eq!(run(80)[..2], stopped);
 }
 
-/// Two users that alternate in being behind do not preempt each other without end: the total work is unchanged, with few preemptions.
+/// Two users that are behind alternately do not preempt each other without end: all tasks complete, with at most 40 preemptions per core.
 #[test]
 fn two_users_do_not_stop_each_other_for_ever() {
     for (tasks, cores) in [(1, 1), (2, 3), (5, 5), (7, 12)] {
@@ -301,7 +306,7 @@ fn policies_without_shares_and_costs_that_are_not_known_are_refused() {
     assert!(refused("drf", &options).contains("no checkpoint"));
 }
 
-/// Rows of up to four users with two priorities, gangs among them.
+/// Draws rows of up to four users, with two priorities and some gangs.
 fn random_rows(rng: &mut ChaCha8Rng) -> String {
     let mut now = 0;
     let row = |at: u32| {
@@ -315,8 +320,8 @@ fn random_rows(rng: &mut ChaCha8Rng) -> String {
 
 const WITH_GANGS: &str = "job,user,submit_s,duration_s,tasks,cpu,priority,gang";
 
-/// The total run time equals the durations of completed tasks plus the losses; no task is preempted too early, and no more than the limit
-/// within any span.
+/// The total run time equals the durations of completed tasks plus the wasted time. No task is preempted before its minimum run time. No
+/// span has more preemptions than the limit.
 #[test]
 fn laws_of_displacing() {
     let mut stops = 0;
@@ -367,16 +372,16 @@ fn tasks(rows: &str) -> u64 {
     rows.lines().map(|row| field(row, 4)).sum()
 }
 
-/// Returns the durations of all completed tasks, in microseconds: of all tasks except abandoned ones.
+/// Returns the total duration of the completed tasks in microseconds: that of all tasks except abandoned ones.
 fn useful(rows: &str, ran: &[Ran]) -> u128 {
     let all: u64 = rows.lines().map(|row| field(row, 3) * field(row, 4) * SECOND).sum();
-    // The rest of an abandoned task was not executed either, and the saved progress of earlier attempts is part of its loss.
+    // An abandoned task did not execute its remaining work, and the saved progress of its earlier attempts is part of its wasted time.
     let given_up = ran.iter().filter(|ran| ran.fate == GivenUp);
     let whole = |ran: &Ran| u64::from(ran.count) * (ran.duration + (ran.lost - (ran.finish - ran.start)));
     u128::from(all - given_up.map(whole).sum::<u64>())
 }
 
-/// Limits and costs that have no effect change nothing.
+/// Limits and costs without an effect change no outcome.
 #[test]
 fn without_settings_nothing_changes() {
     for seed in 0..50 {

@@ -1,6 +1,6 @@
-//! Laws of drawn cases. `proptest` searches for a case that violates a law, reduces it, and stores the seed of the first in
-//! `tests/it/*.found`, which every later run tries first; the tests define the drawing and the reduction. The cases are the same in every
-//! run; `PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test --release --test it twin` draws others.
+//! Searches drawn cases for one that violates a law. `proptest` reduces the first such case and stores its seed in `tests/it/*.found`;
+//! later runs try the stored seeds first. The tests define how cases are drawn and reduced. Every run draws the same cases;
+//! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test --release --test it twin` draws other cases.
 
 use std::fmt::Debug;
 
@@ -16,7 +16,7 @@ pub struct Broken<T> {
     pub problem: String,
 }
 
-/// Draws cases until one violates a law, and reduces that one. `file` is the source of the test.
+/// Draws cases until one violates a law, and reduces this case. `file` is the source file of the test.
 pub fn search<T: Clone + Debug>(
     file: &'static str,
     cases: u32,
@@ -62,7 +62,7 @@ struct Shrinking<T> {
     case: T,
     /// The case before the last step.
     before: Option<T>,
-    /// Which of the smaller cases is next, and how many were tried since the last that broke the law.
+    /// The index of the next smaller case. `useless` counts the smaller cases tried since the last one that violated the law.
     next: usize,
     useless: usize,
     smaller: fn(&T) -> Vec<T>,
@@ -76,7 +76,7 @@ impl<T: Clone + Debug> ValueTree for Shrinking<T> {
     }
 
     fn simplify(&mut self) -> bool {
-        // The case violates the law: the next part now has the position of the one that was left out.
+        // The case violates the law, so it is kept. The part after the removed part now has its index.
         (self.before, self.useless) = (None, 0);
         self.step()
     }

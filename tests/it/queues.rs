@@ -38,7 +38,7 @@ fn tree(text: &str) -> Node {
     Node::toml(&Place::whole_text("made.toml", text)).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The groups of a file.
+/// Returns the groups of a generated file.
 fn groups(tree: &Node) -> &[Node] {
     tree.get("group").expect("groups").node.list().expect("a list")
 }
@@ -103,7 +103,7 @@ fn rows_list_the_keys() {
     }
     assert_eq!(SAMPLES.len(), FORMATS.len());
     let used = |name: &str| FORMATS.iter().any(|format| format.keys().contains(&name));
-    assert!(KEYS.iter().all(|key| used(key.name)), "every key is one of some format");
+    assert!(KEYS.iter().all(|key| used(key.name)), "every key belongs to a format");
 }
 
 /// Checks the table of a format in both directions: the importer reads each property, and each key of the policies belongs to a
@@ -119,7 +119,7 @@ fn properties_and_keys_belong_together() {
         let made = |texts| import(texts, Some(*row)).map(|imported| imported.text).map_err(|error| error.to_string());
         let whole = made(texts(&|text| text)).expect("a sample is imported");
         for property in row.properties {
-            // Under another name the property is unknown: the output differs, or the file is refused.
+            // A renamed property is unknown to the importer. If the importer reads the property, the output differs or the file is refused.
             let name = property.upstream;
             let renamed = |text: String| {
                 let mut parts = text.split(name);
@@ -144,17 +144,23 @@ fn properties_and_keys_belong_together() {
                 PolicySpec::all().into_iter().find(|spec| spec.row().name == *policy).expect("a policy").row().keys;
             for key in keys {
                 let name = if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };
-                assert!(reached(&name) != ours(&name), "{format}: {name} of {policy} is a property's, or is ours");
+                assert!(
+                    reached(&name) != ours(&name),
+                    "{format}: {name} of {policy} belongs either to a property or to Plimsoll"
+                );
                 known.push(name);
             }
         }
         for (key, reason) in row.ours {
-            assert!(known.iter().any(|name| name == key) && !reason.is_empty(), "{format}: {key} is a policy's");
+            assert!(
+                known.iter().any(|name| name == key) && !reason.is_empty(),
+                "{format}: {key} is a key of a policy, with a reason"
+            );
         }
     }
 }
 
-/// Each note is a warning and a line of the comment.
+/// Each note is printed as a warning and written to the comment of the file.
 #[test]
 fn notes_are_warnings_and_comments() {
     for (format, files, _) in SAMPLES {
@@ -169,7 +175,7 @@ fn notes_are_warnings_and_comments() {
     assert!(quiet.status.success() && quiet.stderr.is_empty());
 }
 
-/// Imports a text of this name.
+/// Imports a text as a file of this name. The name without its ending is the format, if there is such a format.
 pub fn imported_text(name: &str, text: &str) -> Result<String, String> {
     let format = name.split('.').next().and_then(|name| FORMATS.iter().copied().find(|format| format.name == name));
     import(vec![(name.into(), text.to_owned())], format).map(|made| made.text).map_err(|error| error.to_string())
@@ -236,11 +242,11 @@ fn kueues_strategies_are_those_of_its_defaults() {
     ] {
         let made = configuration(version, sharing);
         assert_eq!(made.contains(both), is_on, "{made}");
-        assert_eq!(made.contains("fair sharing is not enabled there"), !is_on, "{made}");
+        assert_eq!(made.contains("fair sharing is not enabled"), !is_on, "{made}");
     }
 }
 
-/// JSON is YAML, and what `kubectl` prints is a list.
+/// JSON is accepted as YAML, and so is the list that `kubectl` prints.
 #[test]
 fn json_and_standard_input_are_read() {
     let json = r#"{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
@@ -250,7 +256,7 @@ fn json_and_standard_input_are_read() {
     let mut child = command.spawn().expect("the program");
     std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), json.as_bytes()).expect("it reads");
     let text = printed(&child.wait_with_output().expect("it ends"));
-    assert!(text.starts_with("# Queues of volcano (Volcano's Queues), made of standard input.\n"), "{text}");
+    assert!(text.starts_with("# Queues of volcano (Volcano's Queues), converted from standard input.\n"), "{text}");
     assert!(text.ends_with("[[group]]\nname = \"a\"\nweight = 2\ncapability = { memory_mib = 1536 }\n"), "{text}");
     assert!(text.contains("line 2: status is not carried over: the state of a cluster"), "{text}");
 }

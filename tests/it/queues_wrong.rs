@@ -3,7 +3,7 @@
 use crate::queues::{folder, imported_text, queues};
 use crate::replay::said;
 
-/// Invalid files of a format, and the beginning of the error message for each.
+/// Invalid files: the file name, the text, and the beginning of the error message.
 const WRONG: [(&str, &str, &str); 26] = [
     (
         "kueue.yaml",
@@ -16,7 +16,7 @@ const WRONG: [(&str, &str, &str); 26] = [
     (
         "kueue.yaml",
         "- 1\n",
-        "kueue.yaml: line 1, column 1: a list is no object; expected apiVersion, kind, metadata and spec",
+        "kueue.yaml: line 1, column 1: a list is not an object; expected apiVersion, kind, metadata and spec",
     ),
     (
         "kueue.yaml",
@@ -29,11 +29,7 @@ const WRONG: [(&str, &str, &str); 26] = [
         "apiVersion: v1\nkind: ConfigMap\n",
         "kueue.yaml: has no queues of kueue; expected ClusterQueue, Cohort",
     ),
-    (
-        "x.yaml",
-        "apiVersion: v1\nkind: ConfigMap\n",
-        "x.yaml: is of no format that is known by its content; expected kueue, kai, ",
-    ),
+    ("x.yaml", "apiVersion: v1\nkind: ConfigMap\n", "x.yaml: has no recognised format; expected kueue, kai, "),
     (
         "kueue.yaml",
         "apiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {}\n",
@@ -71,7 +67,7 @@ const WRONG: [(&str, &str, &str); 26] = [
         "kai.yaml",
         "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: dept}\n---\n\
          apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\nspec:\n  parentQueue: detp\n",
-        "kai.yaml: line 9, column 16: spec.parentQueue: 'detp' is no queue of these files (did you mean 'dept'?); expected",
+        "kai.yaml: line 9, column 16: spec.parentQueue: 'detp' is not a queue of these files (did you mean 'dept'?); expected",
     ),
     (
         "kai.yaml",
@@ -87,7 +83,7 @@ const WRONG: [(&str, &str, &str); 26] = [
         "kai.yaml",
         "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\n---\n\
          apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: a}\n",
-        "kai.yaml: line 7, column 18: two groups are called 'a', the first on line 3; expected names of their own",
+        "kai.yaml: line 7, column 18: two groups are called 'a', the first on line 3; expected unique names",
     ),
     (
         "volcano.yaml",
@@ -107,7 +103,7 @@ const WRONG: [(&str, &str, &str); 26] = [
     (
         "yarn-capacity.xml",
         "<configuration>\n<property><name>yarn.scheduler.capacity.root.queues</name><value>a,a</value></property>\n</configuration>",
-        "yarn-capacity.xml: line 2, column 1: yarn.scheduler.capacity.root.queues: 'a' stands twice",
+        "yarn-capacity.xml: line 2, column 1: yarn.scheduler.capacity.root.queues: 'a' is given twice",
     ),
     (
         "yarn-capacity.xml",
@@ -150,7 +146,7 @@ fn wrong_commands_are_refused() {
         (vec![], "<FILE>..."),
         (vec!["bad.yaml", "--format", "kube"], "'kube'"),
         (vec![&kueue, &kai], "is kai, and "),
-        (vec![&kueue, "--format", "yarn-fair"], "is no XML; expected <allocations>"),
+        (vec![&kueue, "--format", "yarn-fair"], "is not XML; expected <allocations>"),
     ] {
         let output = queues(&arguments, dir.path());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -3,7 +3,7 @@
 use crate::queues::{imported_text, printed};
 use crate::replay::{plimsoll, run};
 
-/// Properties of the capacity scheduler as a file.
+/// Returns a configuration file with these properties of the capacity scheduler.
 fn capacities(properties: &[(&str, &str)]) -> String {
     let line = |(name, value): &(&str, &str)| {
         format!("<property><name>yarn.scheduler.capacity.{name}</name><value>{value}</value></property>\n")
@@ -11,7 +11,8 @@ fn capacities(properties: &[(&str, &str)]) -> String {
     format!("<configuration>\n{}</configuration>", properties.iter().map(line).collect::<String>())
 }
 
-/// Without a calculator YARN compares memory alone, which is written to the file. The first container is that of YARN.
+/// Without a configured calculator YARN compares memory only, and the generated file has this setting. The first container that starts is
+/// the one that YARN would start.
 #[test]
 fn yarn_s_default_calculator_is_in_the_file() {
     let text = |calculator: &[(&'static str, &'static str)]| {
@@ -43,7 +44,8 @@ fn yarn_s_default_calculator_is_in_the_file() {
     assert_eq!(started(&text(&[("resource-calculator", dominant)])), "wb");
 }
 
-/// YARN preempts nothing unless its monitor is on, which is off by default. The file has this only if yarn-site.xml is given.
+/// YARN preempts nothing unless its monitor is enabled, which is not the default. The generated file has the setting only if yarn-site.xml
+/// is given.
 #[test]
 fn yarn_s_monitor_is_off_by_default() {
     let made = |monitor: &str| {
@@ -61,10 +63,10 @@ fn yarn_s_monitor_is_off_by_default() {
     );
     let monitor = "yarn.resourcemanager.scheduler.monitor.enable";
     assert!(made(&property(monitor, "true")).expect("queues").contains("preemption = true\n"));
-    assert!(made(&property(monitor, "yes")).expect_err("no truth").contains("expected true or false"));
+    assert!(made(&property(monitor, "yes")).expect_err("not a truth value").contains("expected true or false"));
 }
 
-/// Capacities that YARN refuses are errors.
+/// The import refuses the sums of capacities that YARN refuses.
 #[test]
 fn yarn_s_capacities_sum_to_the_whole() {
     let import = |properties: &[(&str, &str)]| {
@@ -86,7 +88,8 @@ fn yarn_s_capacities_sum_to_the_whole() {
         vec![half, b, ("root.a.allow-zero-capacity-sum", "true")],
         vec![("root.a.capacity", amounts), ("root.a.x.capacity", amounts), ("root.a.y.capacity", "0")],
         vec![half, ("root.b.capacity", "40"), x, y, ("legacy-queue-mode.enabled", "false")],
-        // Only memory is checked, unless the dominant resource counts; more of one resource and less of the other is then accepted.
+        // Only memory is checked by default. With the dominant resource calculator, more of one resource is accepted if less of the other
+        // is used.
         vec![absolute, ("root.a.x.capacity", "[memory=1024,vcores=9]"), rest],
         vec![absolute, ("root.a.x.capacity", "[memory=1023,vcores=9]"), rest, dominant],
         vec![absolute, ("root.a.x.capacity", "[vcores=9]"), rest, dominant],
@@ -130,7 +133,7 @@ fn yarn_s_capacities_sum_to_the_whole() {
     }
 }
 
-/// Of several properties of one name the last counts, unless one before it is final (`Configuration` of Hadoop).
+/// If a property occurs several times, the last value counts, unless an earlier one is final (`Configuration` of Hadoop).
 #[test]
 fn final_properties_of_hadoop_stay() {
     let property = |value: &str, is_final: &str| {

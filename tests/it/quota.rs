@@ -1,5 +1,5 @@
-//! Runtime quotas: published vectors through the binary, random trees against the definition and against an integer twin,
-//! and the laws, where they hold and where they do not.
+//! Runtime quotas: published vectors solved by the binary, random trees compared with the definition and with an integer twin, and the laws
+//! that hold for each rounding.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-/// The published examples of one project: source, licence, and the parts that do not apply here.
+/// The published examples of one project: its source, its licence, and a note on omitted examples.
 #[derive(serde::Deserialize)]
 struct Published {
     project: String,
@@ -20,7 +20,7 @@ struct Published {
     vectors: Vec<Vector>,
 }
 
-/// A published vector, with the test that it is from.
+/// A published vector, and the name of its original test.
 #[derive(serde::Deserialize)]
 struct Vector {
     source: String,
@@ -33,7 +33,7 @@ struct Vector {
 }
 
 impl Vector {
-    /// Returns the differences of a result, and the number of compared numbers.
+    /// Returns the differences of a result from the vector, and the number of compared numbers.
     fn compare(&self, result: &Value) -> (Vec<String>, usize) {
         let groups = result["groups"].as_array().expect("a list of groups");
         let (mut wrong, mut compared) = (Vec::new(), 0);
@@ -53,7 +53,7 @@ impl Vector {
     }
 }
 
-/// Whether an exact number equals the published one, or differs by no more than the tolerance of the published test, if it has one.
+/// Returns whether an exact number equals the published one, or differs by at most the tolerance of the published test, if it has one.
 fn agrees(found: &str, due: &Value) -> bool {
     let Some(due) = due.as_object() else {
         return due.as_str().map_or_else(|| due.to_string(), str::to_owned) == found;
@@ -71,7 +71,7 @@ fn published(file: &str) -> Published {
     serde_json::from_str(&std::fs::read_to_string(path).expect("the vectors are there")).expect("vectors")
 }
 
-/// The result of an instance, through the binary.
+/// Returns the binary's result for an instance.
 pub fn solved(instance: &Value, args: &[&str]) -> Value {
     let args = [&["--format", "json"], args].concat();
     let output = crate::solve::piped(&instance.to_string(), &args);
@@ -82,7 +82,8 @@ pub fn solved(instance: &Value, args: &[&str]) -> Value {
 #[test]
 fn production_systems_agree() {
     let (mut wrong, mut compared, mut instances) = (Vec::new(), 0, 0);
-    // Koordinator has only whole units, so every rounding must equal its result; the shares of the others are fractions here.
+    // Koordinator's numbers are whole units, so every rounding must equal them. The numbers of the other projects may be fractions and are
+    // compared without rounding.
     let files = [
         ("koordinator.json", &["largest-remainder", "monotone"][..]),
         ("kai.json", &[]),
@@ -125,7 +126,8 @@ fn amount(rng: &mut ChaCha8Rng, most: i64, fractions: bool) -> Exact {
     }
 }
 
-/// A tree of groups under one to three resources; everything that may be odd is, now and then.
+/// Draws a tree of groups with one to three resources. Zero amounts, fractions, unlimited groups, usage and unlent minimums each occur in
+/// some trees.
 fn tree(rng: &mut ChaCha8Rng, fractions: bool) -> GroupInstance {
     let dims = rng.random_range(1..=3);
     let floors = rng.random_range(0..4) == 0;
@@ -139,7 +141,7 @@ fn tree(rng: &mut ChaCha8Rng, fractions: bool) -> GroupInstance {
             max: max.into_iter().map(|max| (rng.random_range(0..3) > 0).then_some(max)).collect(),
             used: (floors && rng.random_range(0..2) == 0).then_some(used),
             lend: rng.random_range(0..4) > 0,
-            // Names in another order than the groups.
+            // The order of the names differs from the order of the groups.
             ..QuotaGroup::new(format!("g{}", (i * 7) % 13), request)
         }
     });
@@ -168,7 +170,7 @@ fn families<'a>(
     })
 }
 
-/// Checks requests, and the required and possible totals, computed from the text of the definition.
+/// Checks requests, limited requests and bases against values that are computed from the text of the definition.
 fn claims_are_as_defined(instance: &GroupInstance, allocation: &GroupAllocation, r: usize) {
     let floors = instance.groups().iter().any(|group| group.used.is_some());
     for (i, (group, share)) in instance.groups().iter().zip(&allocation.groups).enumerate() {
@@ -188,7 +190,8 @@ fn claims_are_as_defined(instance: &GroupInstance, allocation: &GroupAllocation,
     }
 }
 
-/// Every family's quotas, at its level, by the formula of the variant; the level is the least that gives out all.
+/// Checks the quotas of each family (the groups of one parent) at its level, by the formula of the variant. The level must be the least one
+/// that assigns the whole amount.
 fn levels_are_as_defined(quota: Quota, instance: &GroupInstance, allocation: &GroupAllocation, r: usize) {
     for (total, family) in families(instance, allocation, r) {
         let share = |i: usize| &allocation.groups[i];
@@ -258,7 +261,8 @@ fn random_trees_are_as_defined_by_every_method() {
     assert!(crowded > 500 && deep > 500, "{crowded} over-committed, {deep} deep");
 }
 
-/// Koordinator's rounds in plain integers, written from its description: what one parent's groups get of one resource.
+/// Returns the quotas of one parent's groups for one resource: Koordinator's rounds in plain integers, written from its description. A
+/// group has a name, a base, a limited request and a ratio.
 fn twin(total: i128, groups: &[(&str, i128, i128, i128)]) -> Vec<i128> {
     let mut runtime: Vec<i128> = groups.iter().map(|&(_, base, ..)| base).collect();
     let mut left = total - runtime.iter().sum::<i128>();
@@ -301,22 +305,22 @@ fn the_largest_remainder_is_koordinators() {
                 assert_eq!(found, due, "{instance:?}");
             }
         }
-        // A remainder in every round may differ by more than a unit from the fraction.
+        // Remainders are assigned in every round, so a quota may differ by more than a unit from its exact fraction.
         let far = |a: &Exact, b: &Exact| a > &(b + &Exact::ONE) || b > &(a + &Exact::ONE);
         let pairs = allocation.groups.iter().zip(&fluid.groups);
         unlike += usize::from(pairs.into_iter().any(|(a, b)| a.runtime.iter().zip(&b.runtime).any(|(a, b)| far(a, b))));
     }
-    assert!(unlike > 0, "rounding in rounds is not rounding at the end");
+    assert!(unlike > 0, "rounding in every round must differ from rounding at the end");
 }
 
-/// The same instance with another total of its first resource.
+/// Returns the instance with another total of its first resource.
 fn with_total(instance: &GroupInstance, total: Exact) -> GroupInstance {
     let mut capacity = instance.capacity().to_vec();
     capacity[0] = Some(total);
     GroupInstance::new(instance.resources().to_vec(), capacity, instance.groups().to_vec()).expect("a good instance")
 }
 
-/// Whole units: the sum law and the bounds of each rounding, in every family.
+/// In every family the rounded quotas are whole units, stay within their bounds, and sum to the whole available amount.
 #[test]
 fn roundings_hand_out_all_units() {
     let mut rng = ChaCha8Rng::seed_from_u64(43);
@@ -355,7 +359,7 @@ fn roundings_hand_out_all_units() {
     }
 }
 
-/// A larger total never reduces a quota, in fractions and in units by level. The largest remainder can reduce one.
+/// A larger total never reduces a quota, neither exact nor with the rounding `monotone`. With the largest remainder it can reduce one.
 #[test]
 fn quotas_grow_with_the_total_unless_rounded_by_remainders() {
     let mut rng = ChaCha8Rng::seed_from_u64(44);
@@ -376,5 +380,5 @@ fn quotas_grow_with_the_total_unless_rounded_by_remainders() {
             }
         }
     }
-    assert!(lost > 5, "the largest remainder is known to take units away; it did {lost} times");
+    assert!(lost > 5, "the largest remainder must reduce quotas in some cases; it did {lost} times");
 }

@@ -1,4 +1,5 @@
-//! The findings of `plimsoll check` for quotas if every user is a group: all properties hold except efficiency.
+//! The findings of `plimsoll check` for quotas if every user is a group: all properties hold except Pareto efficiency and, with weights per
+//! resource, bottleneck fairness.
 
 use plimsoll::fair::{Exact, Instance, User};
 use plimsoll::policy::Registry;
@@ -11,8 +12,8 @@ fn quota() -> Candidate {
     Candidate::divisible(&Registry::default(), "quota").expect("it has a static allocation")
 }
 
-/// Computes the tasks of each user independently from the definition, in floats: each resource is poured in steps to the
-/// users with unmet demand, and the scarcest quota decides.
+/// Computes the tasks of each user independently, from the definition and in floats. Each resource is poured in steps over the users with
+/// unmet demand, and the scarcest quota of a user limits its tasks.
 fn tasks(instance: &Instance) -> Vec<f64> {
     let users = instance.users();
     let mut runs: Vec<f64> =
@@ -61,7 +62,7 @@ fn wasted(instance: &Instance) -> f64 {
     users.iter().zip(&runs).map(more).fold(0.0, f64::max)
 }
 
-/// Returns the instances with one number reduced by one, or with one user removed.
+/// Returns the smaller instances of the same domain: with one capacity or demand reduced by one, or with one user removed.
 fn lesser(instance: &Instance) -> Vec<Instance> {
     let one = Exact::ONE;
     let mut all = Vec::new();
@@ -96,7 +97,7 @@ fn quotas_of_users_keep_everything_but_efficiency() {
             let property = finding.requirement.property;
             let fails = match property {
                 Property::ParetoEfficiency => true,
-                // The bottleneck's weights may sum to less than those of another resource, which is then scarcer.
+                // The weights of the bottleneck may sum to less than the weights of another resource, which is then scarcer.
                 Property::Bottleneck => domain == Domain::WeightedPerResource,
                 _ => false,
             };
@@ -122,7 +123,7 @@ fn quotas_of_users_keep_everything_but_efficiency() {
     }
 }
 
-/// All users need one resource most, by share and by weighted share, and it is not shared by weight.
+/// Asserts that all users need one resource most, by share and by weighted share, and that this resource is not fully shared by weight.
 fn unfair_at_the_bottleneck(instance: &Instance, given: &[f64]) {
     let part = |user: &User, r: usize| user.demand[r].to_f64() / instance.capacity()[r].to_f64();
     let weighted = |user: &User, r: usize| part(user, r) / user.weight[r].to_f64();
@@ -161,5 +162,5 @@ fn the_command_line_checks_and_solves_quotas_of_users() {
     let file = format!("quota:{}/experiments/quota/two-groups.toml", env!("CARGO_MANIFEST_DIR"));
     let output = run(&mut plimsoll(&["check", "--policy", &file]));
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("'quota' alone has: every user a group"), "{}", said(&output));
+    assert!(said(&output).contains("'quota' without a file has one, with a group for each user"), "{}", said(&output));
 }

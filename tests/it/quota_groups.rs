@@ -49,7 +49,7 @@ fn names(table: &Frame, column: &str) -> Vec<String> {
     table.names(column, "-")
 }
 
-/// `b` takes all four cores at 0 for 10 s; `a`, promised two of them within `p`, asks for three at 3 s, for 5 s.
+/// At 0 s `b` takes all four cores for 10 s. At 3 s `a`, which is under `p` and is guaranteed two cores, requests three cores for 5 s.
 const GROUPS: &str = "[[group]]\nname = 'p'\nmin = { cpu = 2 }\n[[group]]\nname = 'a'\nparent = 'p'\n\
                       min = { cpu = 2 }\nmax = { cpu = 3 }\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n";
 const ROWS: &str = "1,b,0,10,4,1\n2,a,3,5,3,1\n";
@@ -59,7 +59,7 @@ fn a_lenders_return_by_hand() {
     let table = tables(GROUPS, ROWS, "1s", "groups");
     assert_eq!(names(&table, "group"), ["p", "a", "b"]);
     assert_eq!(names(&table, "parent"), ["-", "p", "-"]);
-    // a waits from 3 to 10 for its guaranteed two cores, then runs three tasks until 15.
+    // From 3 s to 10 s a waits for its guaranteed two cores. Then it runs three tasks until 15 s.
     let expected: [(&str, [Option<f64>; 3]); 14] = [
         ("capacity", [Some(4.0); 3]),
         ("min", [Some(2.0), Some(2.0), Some(0.0)]),
@@ -88,7 +88,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,stable\n1,b,0,10,4,1,true\n2,a,3,5,3,1,false\n";
     let said = ran(dir.path(), &groups, trace, "1s");
     let table = read(dir.path(), "groups");
-    // b's quota is one core from 3 on. From 6 on three cores are overdue for reclaim, until b's tasks end at 10.
+    // The quota of b is one core from 3 s on. From 6 s on three cores are overdue for reclaim, until the tasks of b end at 10 s.
     assert_eq!(table.numbers("unreturned_s"), [Some(0.0), Some(0.0), Some(12.0)]);
     assert_eq!(table.numbers("tasks_stopped"), [Some(0.0); 3]);
     let warning = "quota:groups.toml: not given back when it was due, since tasks marked stable are never stopped: \
@@ -96,7 +96,7 @@ fn what_stable_tasks_keep_is_counted_and_said() {
     assert!(said.contains(warning), "{said}");
     let page = std::fs::read_to_string(dir.path().join("out/report.html")).expect("a report");
     assert!(page.contains("not given back cpu h"));
-    // Without the `stable` mark three of b's tasks are stopped at 6, and no warning is printed.
+    // Without the `stable` mark three tasks of b are stopped at 6 s, and no warning is printed.
     let trace = trace.replace("true", "false");
     let said = ran(dir.path(), &groups, &trace, "1s");
     let table = read(dir.path(), "groups");
@@ -122,11 +122,11 @@ fn levels_over_time_by_hand() {
         row("p", [0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0]),
         row("a", [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
         row("b", [0.0, 4.0, 4.0, 4.0, 4.0, 0.0, 4.0]),
-        // At 4: two of four cores are the minimum, and each top-level group receives one more; a receives p's whole quota.
+        // At 4 s two of the four cores are the minimum of p, and p and b each receive one more core. Group a receives the whole quota of p.
         row("p", [4e6, 3.0, 0.0, 3.0, 1.0, 2.0, 3.0]),
         row("a", [4e6, 3.0, 0.0, 3.0, 1.0, 2.0, 3.0]),
         row("b", [4e6, 1.0, 4.0, 4.0, 1.0, 0.0, 4.0]),
-        // From 10 on only a has demand.
+        // From 10 s on only a has demand.
         row("p", [10e6, 3.0, 3.0, 3.0, 1.0, 2.0, 3.0]),
         row("a", [10e6, 3.0, 3.0, 3.0, 1.0, 2.0, 3.0]),
         row("b", [10e6, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]),
@@ -144,7 +144,7 @@ struct Twin<'a> {
     tree: Option<GroupTree>,
     sums: Vec<[GroupSums; 2]>,
     times: Vec<GroupTimes>,
-    /// In the last interval: the guaranteed demand of each group, and the start of its pending return.
+    /// By group, in the last interval: the guaranteed demand, whether the usage was below it, and the start of the pending return.
     due: Vec<[u64; 2]>,
     below: Vec<bool>,
     waits: Vec<Option<Time>>,
@@ -208,7 +208,7 @@ impl Twin<'_> {
         children.iter().map(passed).sum()
     }
 
-    /// Runtime quotas from their definition, in fractions.
+    /// Compares the runtime quotas of the policy with their definition, computed in fractions.
     fn check_levels(&mut self, state: &State) {
         let levels = state.groups.expect("the policy has groups").levels().expect("small amounts");
         for d in 0..2 {
@@ -339,7 +339,7 @@ fn accumulators_and_levels_agree_with_everything_computed_anew() {
         let Some(mut log) = twin.log.take() else { continue };
         log.finish(twin.end);
         for group in 0..case.file.groups.len() {
-            // The state after the last instant lasts for no interval, but begins and ends returns.
+            // The state after the last instant has no interval, but returns can begin or end in it.
             let (mut below, mut grown) = (false, false);
             for d in 0..2 {
                 let (min, max, _) = twin.limits(group, d);

@@ -1,4 +1,4 @@
-//! Quota groups in a plan, and users from a list: the same runs as with all in one file, and every mistake with its place.
+//! Quota groups in a plan, and users in a list, give the same runs as one file with both. Every mistake is reported with its place.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("a file in a temporary folder");
 }
 
-/// The output of a run of the plan, without the folder and the time.
+/// Runs the plan, removes its results, and returns the standard output.
 fn printed(folder: &Path, plan: &str) -> String {
     write(folder, "plan.toml", plan);
     let output = run(plimsoll(&["run", "plan.toml", "--quiet", "-o", "out"]).current_dir(folder));
@@ -91,7 +91,11 @@ fn every_mistake_in_a_plan_has_its_place() {
     }
     let output = run(&mut plimsoll(&["replay", "trace.csv", "--machines", "1x1c1g", "--policy", "quota:@teams"]));
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("a file here; only a plan has [quota.NAME] tables"), "{}", said(&output));
+    assert!(
+        said(&output).contains("a file; only the policies of a plan can name a table [quota.NAME]"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]

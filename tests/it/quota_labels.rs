@@ -1,5 +1,5 @@
-//! Quota per label: machines of two labels under one file against a run of each with its own file, and random cases with other labels,
-//! failures and relabelling against a policy without optimisations.
+//! Quota per label. Machines of two labels under one file are compared with one run per label and file. Random cases with other labels,
+//! failures and relabelling are compared with a policy without optimisations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,10 +18,10 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::quota_twin::Plain;
 
-/// Job, task and attempt, with start, machine and partition.
+/// Job, task and attempt, with start, machine and partition, or `None` for an attempt that never starts.
 type Starts = BTreeMap<(String, u64, u64), Option<(u64, u32, usize)>>;
 
-/// Machines of eight cores and 16 GiB, each with its labels.
+/// Returns a cluster of machines of eight cores and 16 GiB with these labels.
 fn cluster(machines: &[&str], events: MachineEvents, dims: &[plimsoll::units::Dim]) -> Cluster {
     let spec = ClusterSpec::parse("machines", &format!("{}x8c16g", machines.len())).expect("machines");
     let mut cluster = Cluster::new(&spec, dims).expect("a cluster");
@@ -33,7 +33,7 @@ fn cluster(machines: &[&str], events: MachineEvents, dims: &[plimsoll::units::Di
     cluster
 }
 
-/// The inputs of a run besides rows.
+/// The inputs of a run besides the rows.
 struct Case<'a> {
     machines: &'a [&'a str],
     events: MachineEvents,
@@ -43,7 +43,7 @@ struct Case<'a> {
 #[derive(Default)]
 struct RunLog {
     starts: Starts,
-    /// At the beginning of each interval, the capacity of each partition.
+    /// The capacity of each partition, by the beginning of each interval.
     totals: BTreeMap<u64, Vec<Resources>>,
 }
 
@@ -78,8 +78,8 @@ fn file(toml: &str) -> QuotaFile {
     QuotaFile::parse(Path::new("groups.toml"), toml).unwrap_or_else(|error| panic!("{error}\n{toml}"))
 }
 
-/// Replays rows `job,user,submit,duration,tasks,cpu,memory,priority,label` under a file of groups; `plain` knows no
-/// shortcuts.
+/// Replays rows `job,user,submit,duration,tasks,cpu,memory,priority,label` under a file of groups. `plain` selects the policy without
+/// optimisations.
 fn replay(toml: &str, rows: &str, case: &Case, plain: bool) -> Result<RunLog> {
     let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority,label\n{rows}");
     let mut source = CsvTrace::new(&Input::Bytes(PathBuf::from("drawn.csv"), text.as_bytes().into()))?;
@@ -112,7 +112,7 @@ fn one_by_one(file: &QuotaFile) -> Vec<QuotaFile> {
     files
 }
 
-/// A policy per partition, each of which computes every quota again.
+/// One policy per partition, each of which recomputes every quota in every round.
 struct Twin<'a> {
     labels: Vec<String>,
     trees: Vec<Plain<'a>>,
@@ -145,12 +145,12 @@ impl Policy for Twin<'_> {
     }
 }
 
-/// The groups of a tree as written under a heading: leaves, then two parents. `None` is a group that the tree does not name.
+/// The settings of each group of a tree: the leaves, then two parents. `None` is a group that the tree does not name.
 struct Tree(Vec<Option<String>>);
 
 const LEAVES: usize = 4;
 
-/// Parents of the leaves: one of two, or none.
+/// Draws the parent of each leaf: one of two parents, or none.
 fn parents(rng: &mut ChaCha8Rng) -> Vec<Option<usize>> {
     (0..LEAVES).map(|_| Some(rng.random_range(0..3)).filter(|parent| *parent < 2)).collect()
 }
@@ -186,7 +186,7 @@ fn tree(rng: &mut ChaCha8Rng, parents: &[Option<usize>], all: bool) -> Tree {
     Tree(groups)
 }
 
-/// A file of one tree, or what a label's tree adds to it.
+/// Returns the text of a file with one tree, or of the section of a label with its tree.
 fn written(tree: &Tree, parents: &[Option<usize>], label: Option<&str>) -> String {
     let mut toml = String::new();
     if let Some(label) = label {
@@ -199,7 +199,7 @@ fn written(tree: &Tree, parents: &[Option<usize>], label: Option<&str>) -> Strin
             (Some(_), Some(text)) => write!(toml, "[[label.group]]\nname = '{name}'\n{text}").unwrap(),
             (None, text) => {
                 write!(toml, "[[group]]\nname = '{name}'\n").unwrap();
-                // A label's tree gives zero to groups that it does not name.
+                // The tree of a label gives zero to groups that it does not name.
                 toml += text.as_deref().unwrap_or("ratio = 0\nmax = { cpu = 0, memory_gib = 0 }\n");
                 if at < LEAVES {
                     writeln!(toml, "users = ['u{at}', 'u{}']", at + LEAVES).unwrap();
@@ -219,7 +219,7 @@ fn rules(rng: &mut ChaCha8Rng, reclaims: &[&str]) -> String {
     format!("variant = '{variant}'\nreclaim = '{reclaim}'\n")
 }
 
-/// A row without its job: user, times, demand and label.
+/// Returns a row without its job: user, times, demand and label.
 fn row(rng: &mut ChaCha8Rng, submit: u64, user: usize, label: &str) -> String {
     let (duration, tasks, priority) = (rng.random_range(1..9), rng.random_range(1..6), rng.random_range(0..3));
     let (cpu, memory) = (rng.random_range(0..5), rng.random_range(1..9));
@@ -241,8 +241,9 @@ fn two_labels_under_one_file_are_two_clusters() {
         if both.iter().any(|label| machines.iter().all(|labels| !labels.starts_with(label))) {
             continue;
         }
-        // Under `never` a round without arrival or end may admit more, since launched tasks are a floor now, and the run of both labels has
-        // more rounds than each of the two runs. Users are in the same order in all tables.
+        // The rule `never` is excluded: launched tasks raise the floor, so a round without arrivals or ends may admit more tasks, and the
+        // run with both labels has more rounds than the two runs with one label each. The first rows give the users the same order in all
+        // runs.
         let mut rows: Vec<(usize, String)> =
             (0..8).flat_map(|user| [0, 1].map(|at| (at, format!("u{user},0,1,1,1,1,0,{}", both[at])))).collect();
         let mut submit = 0;
@@ -278,7 +279,7 @@ fn two_labels_under_one_file_are_two_clusters() {
     assert!(delayed > 5_000 && again > 200 && nothing > 500, "too easy: {delayed}, {again}, {nothing}");
 }
 
-/// Expressions and the first of the labels `g` and `s` that each requires, from 1.
+/// Label expressions with their partitions: 1 for an expression that requires `g`, 2 for another one that requires `s`, otherwise 0.
 const ASKED: [(&str, usize); 11] = [
     ("", 0),
     ("g", 1),
@@ -293,7 +294,7 @@ const ASKED: [(&str, usize); 11] = [
     ("s & (g | x)", 2),
 ];
 
-/// The events of six machines within 60 s.
+/// Draws up to 14 events of six machines.
 fn events(rng: &mut ChaCha8Rng) -> MachineEvents {
     let mut there = [true; 6];
     let mut all = MachineEvents::default();
@@ -319,7 +320,7 @@ fn events(rng: &mut ChaCha8Rng) -> MachineEvents {
     all
 }
 
-/// Returns the capacity of each partition at a time, from the labels and events as written.
+/// Returns the capacity of each partition at a time, computed from the labels and events as written.
 fn totals(case: &Case, at: u64) -> Vec<Resources> {
     let mut labels: Vec<BTreeSet<&str>> =
         case.machines.iter().map(|labels| labels.split_whitespace().collect()).collect();
@@ -387,7 +388,7 @@ fn shortcuts_change_no_start_when_machines_come_go_and_change_labels() {
 const TWO: &str = "[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n\
                    [[label]]\nname = 'g'\n[[label.group]]\nname = 'a'\nmin = { cpu = 2 }\n[[label.group]]\nname = 'b'\n";
 
-/// The starts of a job in seconds, with machines.
+/// Returns the start of each task of a job in seconds, with its machine.
 fn starts(heard: &RunLog, job: &str) -> Vec<Option<(u64, u32)>> {
     let mine = heard.starts.iter().filter(|((name, ..), _)| name == job);
     mine.map(|(_, start)| start.map(|(at, machine, _)| (at / 1_000_000, machine))).collect()
@@ -400,13 +401,14 @@ fn by_hand<'a>(machines: &'a [&'a str], events: Vec<MachineEvent>) -> Case<'a> {
 
 #[test]
 fn each_tree_is_poured_by_itself() {
-    // Eight cores with the label, eight without. Of the labelled ones, a is promised two and both share the other six: five and
-    // three. Of the others each gets four, regardless of its labelled ones; tasks that request no label take any machine.
+    // Eight cores have the label, and eight do not. Group a is guaranteed two of the labelled cores, and a and b share the other six
+    // equally, so that a gets five and b three. Each group gets four of the other cores, regardless of its labelled cores. Tasks that
+    // request no label may use any machine.
     let rows = "1,a,0,9,8,1,1,0,g\n2,b,0,9,8,1,1,0,g\n3,a,0,9,8,1,1,0,\n4,b,0,9,8,1,1,0,!g\n";
     let heard = replay(TWO, rows, &by_hand(&["", "g"], Vec::new()), false).expect("a run");
     let now = |job: &str| starts(&heard, job).iter().filter(|start| start.is_some_and(|(at, _)| at == 0)).count();
     assert_eq!([now("1"), now("2"), now("3"), now("4")], [5, 3, 4, 4]);
-    // A group that is not named has no share of the label, and does not block others.
+    // A group that the tree of the label does not name has no share of the label, and does not block other groups.
     let toml = TWO.replace("[[label.group]]\nname = 'b'\n", "");
     let heard = replay(&toml, rows, &by_hand(&["", "g"], Vec::new()), false).expect("a run");
     assert_eq!((starts(&heard, "2"), starts(&heard, "1")), (vec![None; 8], vec![Some((0, 1)); 8]));
@@ -414,7 +416,8 @@ fn each_tree_is_poured_by_itself() {
 
 #[test]
 fn relabelling_moves_what_a_label_has() {
-    // Machine 0 joins the label at 4: both then get eight of its sixteen cores, instead of five and three.
+    // Machine 0 gets the label at 4 s. From then on each group gets eight of the sixteen labelled cores; before, a got five of eight and b
+    // three.
     let relabel = |at: u64, machine, labels: &[&str]| MachineEvent {
         at: Time(at * 1_000_000),
         machine: MachineId(machine),
@@ -426,11 +429,11 @@ fn relabelling_moves_what_a_label_has() {
         starts(&heard, job).iter().filter(|start| start.is_some_and(|(at, _)| at == second)).count()
     };
     assert_eq!([at("1", 0), at("1", 4), at("2", 0), at("2", 4)], [5, 3, 3, 5]);
-    // No machine is left without the label, so tasks that request none have no quota.
+    // No machine is left without the label, so tasks that request no label have no quota.
     assert_eq!(starts(&heard, "3"), [None]);
 
-    // In the opposite case the label has no capacity from 4 on: its running tasks continue, or are stopped after two seconds, and the same
-    // users' tasks without a label are unaffected.
+    // In the opposite case no machine has the label from 4 s to 20 s. Running tasks with the label continue, or are stopped after two
+    // seconds under `kill-after:2s`. Tasks of the same users without the label are unaffected.
     let rows = "1,a,0,9,4,1,1,0,g\n2,a,0,9,4,1,1,0,!g\n3,a,1,9,4,1,1,0,g\n4,b,20,1,1,1,1,0,\n";
     let case = by_hand(&["", "g"], vec![relabel(4, 1, &[]), relabel(20, 1, &["g"])]);
     let heard = replay(TWO, rows, &case, false).expect("a run");
@@ -466,8 +469,8 @@ fn labels_that_no_machine_carries_are_refused_with_their_line() {
 
 #[test]
 fn what_a_user_asks_under_one_label_is_not_forgotten_for_what_it_asks_under_another() {
-    // Both groups have eight cores and hold them. At 5 a task of w ends and frees two cores of a: two small tasks of u start,
-    // although its large ones cannot.
+    // Groups a and b have a quota of eight cores each and use all of it. At 5 s a task of w ends and frees two cores of a. Two small tasks
+    // of u start, although its large tasks under another label cannot start.
     let toml = "[[group]]\nname = 'a'\nusers = ['u', 'w']\n[[group]]\nname = 'b'\nusers = ['v']\n";
     let rows = "1,v,0,99,8,1,1,0,s\n2,w,0,5,1,2,1,0,g\n3,w,0,99,6,1,1,0,g\n4,v,0,99,20,1,1,0,s\n5,u,1,50,4,1,1,0,g\n\
                 6,u,1,50,2,8,1,0,s\n";
@@ -478,7 +481,8 @@ fn what_a_user_asks_under_one_label_is_not_forgotten_for_what_it_asks_under_anot
 
 #[test]
 fn who_is_above_its_quota_of_a_label_is_asked_for_no_other_room() {
-    // b is promised six of the label's eight cores. a holds four of them for the label, above its quota, and four for none.
+    // Group b is guaranteed six of the label's eight cores. Group a uses four cores of the label, which is above its quota, and four
+    // without a label.
     let toml = TWO.replace("name = 'a'\nmin = { cpu = 2 }\n", "name = 'a'\n") + "min = { cpu = 6 }\n";
     let rows = "1,a,0,9,4,1,1,9,g\n2,a,0,9,4,1,1,9,\n3,b,1,9,6,1,1,0,g\n";
     let mut case = by_hand(&["g", ""], Vec::new());

@@ -78,7 +78,7 @@ pub fn replay<R: Recorder>(groups: &str, rows: &str, machines: &str, on_blocked:
     recorder
 }
 
-/// The starts of jobs on a pool, in seconds.
+/// Returns the start of each task of a job on a pool, in seconds.
 fn starts(groups: &str, rows: &str, machines: &str, job: &str) -> Vec<Option<u64>> {
     let heard = replay(groups, rows, machines, OnBlocked::Skip, GroupEvents::default());
     heard.starts.iter().filter(|((name, ..), _)| name == job).map(|(_, start)| *start).collect()
@@ -88,7 +88,7 @@ const TWO: &str = "[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\n
 
 #[test]
 fn two_groups_lend_and_return() {
-    // Alone, a may use all; b's request takes half of it back, but running tasks continue.
+    // While a is alone, it may use all cores. The request of b reduces the quota of a to a half, but running tasks continue.
     let rows = "1,a,0,10,4,1,1,0\n2,a,1,10,4,1,1,0\n3,b,1,10,4,1,1,0\n";
     assert_eq!(starts(TWO, rows, "1x4c4g", "1"), [Some(0); 4]);
     for job in ["2", "3"] {
@@ -98,20 +98,23 @@ fn two_groups_lend_and_return() {
 
 #[test]
 fn above_its_quota_a_group_launches_nothing_or_keeps_what_runs() {
-    // a has allocated 4 of 6 when b arrives, and one of its tasks ends at 2.
+    // Group a uses 4 of 6 cores when b arrives at 1 s. One task of a ends at 2 s.
     let rows = "1,a,0,2,1,1,1,0\n2,a,0,9,3,1,1,0\n3,a,1,9,3,1,1,0\n4,b,1,9,6,1,1,0\n";
     let (wait, never) = (TWO.to_owned(), format!("reclaim = 'never'\n{TWO}"));
-    // Quotas of 3: b takes the free cores at 1 and at 2; a starts again after its other tasks have ended.
+    // Under `wait` both quotas are 3. Group b takes the free cores at 1 s and at 2 s. Group a starts tasks again when its other tasks have
+    // ended.
     assert_eq!(starts(&wait, rows, "1x6c6g", "3"), [Some(9); 3]);
     assert_eq!(starts(&wait, rows, "1x6c6g", "4")[..4], [Some(1), Some(1), Some(2), Some(10)]);
-    // Quotas include the running tasks first: 4 + 1 and 1; at 2, 4 + 1/2 and 1 + 1/2, rounded down; at 9, 1 + 2 and 1 + 2.
+    // Under `never` each quota covers the running tasks first. The quotas of a and b are 4 + 1 and 1 at 1 s, 4 + 1/2 and 1 + 1/2 (rounded
+    // down) at 2 s, and 1 + 2 and 1 + 2 at 9 s.
     assert_eq!(starts(&never, rows, "1x6c6g", "3"), [Some(1), Some(9), Some(9)]);
     assert_eq!(starts(&never, rows, "1x6c6g", "4")[..4], [Some(1), Some(9), Some(9), Some(10)]);
 }
 
 #[test]
 fn after_a_while_what_was_lent_is_taken_back() {
-    // a has allocated 4 of 4 when b arrives at 2. At 5 two tasks are stopped, the least urgent first, then the latest start.
+    // Group a uses 4 of 4 cores when b arrives at 2 s. At 5 s two tasks are stopped: the least urgent first, and of equally urgent tasks
+    // the latest.
     let rows = "1,a,0,9,1,1,1,5\n2,a,0,9,2,1,1,2\n3,a,1,9,1,1,1,2\n4,b,2,9,2,1,1,0\n";
     let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
     assert_eq!(starts(&groups, rows, "1x4c4g", "4"), [Some(5), Some(5)]);
@@ -123,7 +126,7 @@ fn after_a_while_what_was_lent_is_taken_back() {
 
 #[test]
 fn stable_tasks_are_never_taken_back() {
-    // a has allocated 4 of 4 when b arrives at 2. At 5 two tasks would be stopped, but all except one are stable.
+    // Group a uses 4 of 4 cores when b arrives at 2 s. At 5 s two tasks would be stopped, but all except one are stable.
     let rows = "1,a,0,9,3,1,1,5,true\n2,a,1,9,1,1,1,0,false\n3,b,2,9,2,1,1,0,false\n";
     let groups = format!("reclaim = 'kill-after:3s'\n{TWO}");
     let heard = replay(&groups, rows, "1x4c4g", OnBlocked::Skip, GroupEvents::default());
@@ -131,16 +134,16 @@ fn stable_tasks_are_never_taken_back() {
         heard.starts.iter().filter(|((name, ..), _)| name == job).map(|(_, start)| *start).collect()
     };
     assert_eq!(starts("1"), [Some(0); 3]);
-    assert_eq!(starts("2"), [Some(1), Some(9)], "the urgent one is stopped, since it may be");
+    assert_eq!(starts("2"), [Some(1), Some(9)], "the urgent task is stopped, since the others are stable");
     assert_eq!(starts("3"), [Some(5), Some(9)]);
-    // From 5 to 9, when the stable tasks end, a uses a core and a GiB above its half.
+    // From 5 s until the stable tasks end at 9 s, a uses one core and one GiB above its half.
     assert_eq!(heard.unreturned, [[4 * 1000, 4 * 1024], [0, 0]]);
 }
 
 #[test]
 fn who_cannot_give_back_hides_nobody() {
-    // a exceeds its quota from 2 on and b from 4 on. a's tasks are stable and still run at 5 and later. At 7, without any other
-    // event, two of b's tasks are stopped: its quota is 1.5.
+    // Group a exceeds its quota from 2 s on, and b from 4 s on. The tasks of a are stable and still run at 5 s and later. At 7 s, without
+    // any other event, two tasks of b are stopped, because its quota is 1.5.
     let groups = "reclaim = 'kill-after:3s'\n[[group]]\nname = 'a'\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n\
                   [[group]]\nname = 'c'\nratio = 4\nusers = ['c']\n";
     let rows = "1,a,0,60,6,1,1,5,true\n2,b,1,60,3,1,1,5,false\n3,c,2,60,2,1,1,0,false\n4,c,4,60,7,1,1,0,false\n";
@@ -166,7 +169,8 @@ fn an_unused_minimum_is_lent_or_kept() {
 
 #[test]
 fn variants_differ_as_the_smallest_case_says() {
-    // Total 50, min 10 and 0, equal ratios, both hungry: 30 and 20, or 25 and 25.
+    // The total is 50, the minimums are 10 and 0, the ratios are equal, and each group requests more than the total. The quotas are 30 and
+    // 20, or 25 and 25.
     let groups = |variant: &str| {
         format!(
             "variant = '{variant}'\n[[group]]\nname = 'a'\nmin = {{ cpu = 10 }}\nusers = ['a']\n[[group]]\nname = 'b'\nusers = ['b']\n"
@@ -176,18 +180,18 @@ fn variants_differ_as_the_smallest_case_says() {
     for (variant, a, b) in [("min-plus-share", 30, 20), ("max-min-level", 25, 25)] {
         let first =
             |job| starts(&groups(variant), rows, "1x50c500g", job).iter().filter(|start| **start == Some(0)).count();
-        // Memory has no minimums and plenty, so that CPU decides.
+        // Memory has no minimums and is not scarce, so that CPU decides.
         assert_eq!((first("1"), first("2")), (a, b), "{variant}");
     }
 }
 
 #[test]
 fn a_tree_is_not_its_leaves() {
-    // {a, b} and {c}: half of it for c, where three equal leaves would get a third each.
+    // The parent of a and b has one sibling, c, so c gets a half. Three equal groups without a parent would get a third each.
     let groups = "[[group]]\nname = 'ab'\n[[group]]\nname = 'a'\nparent = 'ab'\nusers = ['a']\n[[group]]\nname = 'b'\nparent = 'ab'\nusers = ['b']\n[[group]]\nname = 'c'\nusers = ['c']\n";
     let rows = "1,a,0,10,90,1,1,0\n2,b,0,10,90,1,1,0\n3,c,0,10,90,1,1,0\n";
     let count = |job| starts(groups, rows, "1x90c90g", job).iter().filter(|start| **start == Some(0)).count();
-    // 22.5 each, rounded down.
+    // The quotas of a and b are 22.5 each, rounded down.
     assert_eq!((count("1"), count("2"), count("3")), (22, 22, 45));
 }
 
@@ -244,10 +248,10 @@ fn agrees_with_quotas_computed_anew_from_their_definition() {
     }
     assert!(refusals > 1000 && never > 50, "too easy: {refusals} refusals, {never} tasks that never start");
     assert!(stopped > 500, "too easy: {stopped} tasks were stopped");
-    assert!(unreturned > 100, "too easy: stable tasks were in the way in {unreturned} cases");
+    assert!(unreturned > 100, "too easy: stable tasks prevented a reclaim in {unreturned} cases");
 }
 
-/// The remainder of rounding in one group is not given to another, but whole tasks of all groups stay within the cluster.
+/// Quotas are rounded down, and the remainder of one group is not given to another. Whole tasks of all groups stay within the cluster.
 #[test]
 fn quotas_of_a_full_cluster_sum_to_no_more_than_it() {
     let file = QuotaFile::parse(Path::new("groups.toml"), TWO).expect("a file");

@@ -11,10 +11,10 @@ use plimsoll::policy::{Amount, GroupOrder, QuotaFile, Reclaim, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// When each attempt at each task of each job starts; `None`: never.
+/// The start of each attempt, by job, task and attempt; `None` if it never starts.
 pub type Starts = BTreeMap<(String, u64, u64), Option<u64>>;
 
-/// A random case: groups as written and as numbers, and rows.
+/// A random case: the groups as text and parsed, and the rows as text and as numbers.
 pub struct Case {
     pub toml: String,
     pub csv: String,
@@ -46,7 +46,7 @@ pub fn draw(seed: u64) -> Case {
         pick(&["never", "wait", "kill-after:0s", "kill-after:2s"])
     );
     let capacity = [rng.random_range(3..12u64), rng.random_range(3..12u64)];
-    // Leaves first, so that a parent may follow its children; p0 and p1 may be empty leaves themselves.
+    // Leaves are written first, so that a parent may follow its children. The parents p0 and p1 may have no children and no users.
     let leaves = rng.random_range(2..=4);
     let mut owner: Vec<usize> = USERS.iter().map(|_| rng.random_range(0..leaves)).collect();
     owner[4] = leaves - 1;
@@ -79,7 +79,7 @@ pub fn draw(seed: u64) -> Case {
         write!(toml, "[[group]]\nname = 'p{at}'\nratio = {}\n", rng.random_range(1..4)).unwrap();
         writeln!(toml, "min = {{ cpu = {}, memory_gib = {} }}", min[0] + rng.random_range(0..2), min[1]).unwrap();
     }
-    // None, some or most of the tasks may not be stopped.
+    // The probability that a task is stable and may not be stopped: none, some or most tasks are.
     let stable = [0.0, 0.3, 0.8][rng.random_range(0..3)];
     let mut rows: Vec<Row> = (0..rng.random_range(4..25))
         .map(|_| Row {
@@ -103,15 +103,15 @@ pub fn draw(seed: u64) -> Case {
     Case { toml, csv, file, rows, capacity }
 }
 
-/// One group in one resource, as the definition needs it.
+/// The amounts of one group and resource that the definition uses.
 pub struct Bucket {
     pub base: Exact,
     pub reach: Exact,
     pub ratio: Exact,
 }
 
-/// Pours min(total, sum of reach) over the buckets: their contents are piecewise linear in the level, so the level lies
-/// between two neighbouring corners.
+/// Returns the content of each bucket after min(total, sum of reach) was poured. The contents are piecewise linear in the level, so the
+/// level is between two neighbouring corners.
 pub fn pour(variant: Variant, buckets: &[Bucket], total: &Exact) -> Vec<Exact> {
     let at = |level: &Exact| -> Vec<Exact> {
         let content = |bucket: &Bucket| {
@@ -157,10 +157,10 @@ struct Run {
 struct Slow<'a> {
     case: &'a Case,
     leaf: [usize; 5],
-    /// By row, the tasks that wait and how often they were stopped before.
+    /// By row: the waiting tasks, each with the number of times that it was stopped.
     waiting: Vec<BTreeMap<u64, u64>>,
     running: Vec<Run>,
-    /// Since when groups hold more than their quota.
+    /// The time since which each group has exceeded its quota.
     over: BTreeMap<usize, u64>,
     /// The overdue excess that cannot be reclaimed, by group and resource.
     unreturned: Vec<[u64; 2]>,
@@ -178,7 +178,7 @@ impl Slow<'_> {
         leaf == group || self.case.file.groups[leaf].parent.is_some_and(|parent| self.within(parent, group))
     }
 
-    /// Runtime quotas in base units, rounded down, by group and resource.
+    /// Returns the runtime quotas in base units, rounded down, by group and resource.
     fn quotas(&self, now: u64) -> Vec<[u64; 2]> {
         let groups = &self.case.file.groups;
         let mut quotas = vec![[0; 2]; groups.len()];
@@ -249,7 +249,7 @@ impl Slow<'_> {
         }
     }
 
-    /// Stops tasks of groups that have exceeded their quota for too long, within the rules; returns whether any task was stopped.
+    /// Stops tasks of groups that have exceeded their quota for too long. Returns whether any task was stopped.
     fn take_back(&mut self, now: u64) -> bool {
         let Reclaim::KillAfter(after) = self.case.file.reclaim else { return false };
         let quotas = self.quotas(now);
@@ -260,7 +260,7 @@ impl Slow<'_> {
             groups.filter(over).map(|group| (group, *self.over.get(&group).unwrap_or(&now))).collect();
         let due: Vec<usize> =
             over.iter().filter(|(_, since)| **since + after.0 / 1_000_000 <= now).map(|(group, _)| *group).collect();
-        // Of nested groups, the lowest one that has victims.
+        // Of nested groups, only the lowest ones that have victims stop tasks.
         let gives = |group: usize| self.victims(group, [excess(group, 0), excess(group, 1)]);
         let mut stop = Vec::new();
         let mut unreturned = vec![[0; 2]; quotas.len()];
@@ -296,7 +296,7 @@ impl Slow<'_> {
                 chosen.push(run);
             }
         }
-        // The most that all of them free; stable tasks can make it less than the excess.
+        // The amount that all chosen tasks release, at most the excess. Stable tasks can make it less than the excess.
         let most: [u64; 2] = std::array::from_fn(|d| free(&chosen, d).min(excess[d]));
         for at in (0..chosen.len()).rev() {
             let others: Vec<Run> = chosen.iter().filter(|run| **run != chosen[at]).copied().collect();
@@ -349,7 +349,7 @@ impl Slow<'_> {
         match on_blocked {
             OnBlocked::Skip => may.find(|&row| fits(row)),
             OnBlocked::Stop => may.next().filter(|&row| fits(row)),
-            rule => unreachable!("this twin knows no {}", rule.name()),
+            rule => unreachable!("this simulator does not support {}", rule.name()),
         }
     }
 }
@@ -358,7 +358,7 @@ impl Slow<'_> {
 #[derive(Default)]
 pub struct CaseResult {
     pub starts: Starts,
-    /// How many tasks were stopped.
+    /// The number of stopped tasks.
     pub stopped: u64,
     /// The overdue excess that could not be reclaimed, times seconds, by group and resource.
     pub unreturned: Vec<[u64; 2]>,

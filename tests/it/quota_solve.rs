@@ -1,4 +1,4 @@
-//! `plimsoll solve` on quota groups: odd cases, wrong files, options, the JSON, the figure and the page.
+//! `plimsoll solve` on quota groups: unusual instances, invalid files, options, the JSON, the figure and the page.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ fn runtimes(result: &Value) -> Vec<&str> {
     groups.iter().map(|group| group["runtime_exact"]["cpu"].as_str().expect("exact")).collect()
 }
 
-/// Scaling the minimums of idle groups too would give 54, 10 and 36, although 90 of 100 suffice for the required amounts. With a total
-/// of 60 they do not suffice, and the three rules give different answers.
+/// With a total of 100, the required amounts sum to 90 and fit. (To scale the minimum of the idle group b too would give 54, 10 and 36.)
+/// With a total of 60 the required amounts do not fit, and the three rules give different quotas.
 #[test]
 fn minimums_beyond_the_total() {
     let groups = [("a", [80, 80, 1]), ("b", [80, 10, 1]), ("c", [0, 100, 9])];
@@ -35,7 +35,7 @@ fn minimums_beyond_the_total() {
     assert_eq!(runtimes(&solved(&json(0, &groups), &["--overcommit", "scale"])), ["0", "0", "0"]);
 }
 
-/// A remainder in every round is not one at the end, which would be 11, 14 and 8.
+/// Remainders are assigned in every round. If they were assigned once at the end, the quotas would be 11, 14 and 8.
 #[test]
 fn the_largest_remainder_is_taken_in_every_round() {
     let instance = json(33, &[("a", [2, 20, 5]), ("b", [0, 14, 9]), ("c", [4, 19, 2])]);
@@ -46,7 +46,7 @@ fn the_largest_remainder_is_taken_in_every_round() {
     assert_eq!(runtimes(&solved(&instance, &[])), ["79/7", "14", "54/7"]);
 }
 
-/// The tree is not flattening; and the ratio is a group's part among its siblings.
+/// The tree is not flattened: the ratio of a group applies among its siblings only.
 #[test]
 fn a_tree_is_not_flat() {
     let leaf =
@@ -59,7 +59,8 @@ fn a_tree_is_not_flat() {
     assert_eq!(runtimes(&solved(&tree, &[])), ["45", "45/2", "45/2", "45"]);
 }
 
-/// A resource that the capacity lacks is 0, a max cuts the min, and children may be promised more than their parent: each is reported.
+/// A resource without capacity has quotas of 0, a max below the min limits the min, and the mins of children may exceed the min of their
+/// parent. Each of these cases has a result and a warning.
 #[test]
 fn what_is_odd_is_answered_and_said() {
     let group = |name: &str| QuotaGroup::new(name, vec![exact(5), exact(2)]);
@@ -80,12 +81,12 @@ fn what_is_odd_is_answered_and_said() {
     assert!(matches!(instance.concerns()[0], QuotaWarning::Lacking { .. }));
     let allocation = Quota::default().allocate(&instance).expect("solved");
     assert_eq!(allocation.groups[0].runtime, [exact(2), Exact::ZERO]);
-    assert_eq!(allocation.groups[1].runtime, [exact(4), Exact::ZERO], "kept, although the parent has 2");
+    assert_eq!(allocation.groups[1].runtime, [exact(4), Exact::ZERO], "the child keeps 4, although the parent has 2");
     assert_eq!(allocation.overcommitted, [(Some(0), 0)]);
 }
 
-/// Usage is a floor, and a parent's floor is the sum of its groups': the guarantees of Koordinator's
-/// TestGroupQuotaManager_OnPodUpdateUsedForGuarantee (10, 15, 25 for group 2; 20, 20, 30 for its parent).
+/// Usage is a floor of a group's base, and the floor of a parent is the sum of the floors of its groups. The numbers are the guarantees in
+/// Koordinator's TestGroupQuotaManager_OnPodUpdateUsedForGuarantee: 10, 15 and 25 for group 2, and 20, 20 and 30 for its parent.
 #[test]
 fn what_is_used_is_kept_up_the_tree() {
     for (used, due) in [(5, ["20", "10", "5"]), (15, ["20", "15", "5"]), (25, ["30", "25", "5"])] {
@@ -100,22 +101,22 @@ fn what_is_used_is_kept_up_the_tree() {
         let bases = result["groups"].as_array().expect("a list").iter().map(|group| group["base_exact"]["cpu"].clone());
         assert_eq!(bases.collect::<Vec<_>>(), due);
     }
-    // Usage counts as requested, and is cut to the max.
+    // Usage counts as requested, and is limited to the max.
     let held = serde_json::json!({ "capacity": { "cpu": 10 }, "group": [
         { "name": "a", "used": { "cpu": 8 }, "max": { "cpu": 6 }, "ratio": 1 },
         { "name": "b", "request": { "cpu": 9 }, "ratio": 1 }] });
     assert_eq!(runtimes(&solved(&held, &[])), ["6", "4"]);
 }
 
-/// Follow a capacity of cpu and memory in line 1.
+/// Invalid groups: the mistake, the text after a first line with the capacity of cpu and memory, and the message.
 const WRONG: [(&str, &str, &str); 17] = [
     (
-        "users too",
+        "users and groups",
         "[[group]]\n[[user]]\n",
-        "line 2, column 3: groups: are given beside [[user]]; expected only users, or",
+        "line 2, column 3: groups: cannot be combined with [[user]]; expected only users, or",
     ),
     ("an empty list", "group = []\n", "line 2, column 1: group: the list is empty; expected at least one [[group]]"),
-    ("one group", "[group]\nname = \"a\"\n", "line 2, column 2: group: a table is no list of groups"),
+    ("a table instead of a list", "[group]\nname = \"a\"\n", "line 2, column 2: group: a table is no list of groups"),
     ("machines", "machines = 3\n[[group]]\n", "line 2, column 1: 'machines' is no key; expected capacity, group"),
     (
         "an unknown key",
@@ -127,14 +128,14 @@ const WRONG: [(&str, &str, &str); 17] = [
         "[[group]]\nname = \"a\"\n[[group]]\nname = \"a\"\n",
         "line 5, column 8: group 'a': group 2 has the name",
     ),
-    ("the top's name", "[[group]]\nname = \"root\"\n", "line 3, column 8: group 'root': is the name of the root"),
+    ("the name of the root", "[[group]]\nname = \"root\"\n", "line 3, column 8: group 'root': is the name of the root"),
     (
         "an unknown parent",
         "[[group]]\nname = \"a\"\nparent = \"b\"\n",
         "line 4, column 10: group 'a', parent: 'b' is no group",
     ),
     (
-        "itself",
+        "a group as its own parent",
         "[[group]]\nname = \"a\"\nparent = \"a\"\n",
         "line 4, column 10: group 'a', parent: is the group itself",
     ),
@@ -153,7 +154,11 @@ const WRONG: [(&str, &str, &str); 17] = [
     ("infinite", "[[group]]\nmax = { cpu = inf }\n", "line 3, column 15: group 'group 1', max, cpu: inf is too large"),
     ("text", "[[group]]\nused = { cpu = \"x\" }\n", "group 'group 1', used, cpu: 'x' is not a number"),
     ("a number for a vector", "[[group]]\nmin = 3\n", "line 3, column 7: group 'group 1', min: 3 is no table"),
-    ("no truth", "[[group]]\nlend = \"no\"\n", "line 3, column 8: group 'group 1', lend: 'no' is no truth value"),
+    (
+        "not a truth value",
+        "[[group]]\nlend = \"no\"\n",
+        "line 3, column 8: group 'group 1', lend: 'no' is no truth value",
+    ),
 ];
 
 #[test]
@@ -220,9 +225,13 @@ fn the_json_says_what_was_worked_out_and_how() {
     let group = &result["groups"][0];
     assert_eq!((&group["name"], &group["parent"], &group["max"]["cpu"]), (&"b".into(), &"root".into(), &Value::Null));
     assert_eq!((&group["runtime"]["cpu"], &group["level_exact"]["cpu"]), (&6.into(), &"3".into()));
-    assert!(solved(&instance, &["--policy", "quota"])["rounds"].is_null(), "no rounds without rounds");
+    assert!(solved(&instance, &["--policy", "quota"])["rounds"].is_null(), "a method without rounds reports no rounds");
     let enough = solved(&json(99, &[("a", [0, 9, 1])]), &["--method", "iterative"]);
-    assert_eq!(enough["rounds"], serde_json::json!({ "cpu": 0 }), "enough for all: no division by ratio");
+    assert_eq!(
+        enough["rounds"],
+        serde_json::json!({ "cpu": 0 }),
+        "the total is enough for all groups, so no amount is divided by ratio"
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The policy `quota` at a size at which its optimisations matter, against one without any: it sums allocations and requests before every
-//! round, sorts for every level and evaluates every group again.
+//! Compares the policy `quota`, at a size at which its optimisations matter, with a policy without optimisations. That policy sums
+//! allocations and requests before every round, sorts for every level, and evaluates every group again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub struct Plain<'a> {
     dims: Vec<Dim>,
     pub capacity: [u64; MAX_DIMS],
     leaves: Vec<usize>,
-    /// By group and resource, as of the last round.
+    /// The runtime quotas of the last round, by group and resource.
     runtime: Vec<[u64; MAX_DIMS]>,
 }
 
@@ -162,7 +162,7 @@ fn draw(seed: u64) -> (String, String) {
     let mut csv = "job,user,submit_s,duration_s,tasks,cpu,memory_gib,priority\n".to_owned();
     let (mut submit, rows) = (0.0, 500);
     for job in 0..rows {
-        // Twice what fits in the middle, a third of it at both ends.
+        // In the middle third of the rows the load is twice the capacity. In the other two thirds it is a third of the capacity.
         let pace = if (rows / 3..2 * rows / 3).contains(&job) { 1.0 } else { 6.0 };
         submit += pace * rng.random_range(0.0..1.0);
         let user = rng.random_range(0..users) * rng.random_range(1..=users) / users;

@@ -1,4 +1,4 @@
-//! The values in the tables of `experiments/` are a reference: an accidental change of a value fails here.
+//! Compares the values in the tables of `experiments/` with a recorded reference, so that an accidental change of a value fails.
 //!
 //! `experiments/reference.txt` has a section per plan, with a line per table (its row count) and a line per column (digests of
 //! its values, and their mean). After an intended change, rewrite the file and state the reason in the commit message:
@@ -7,7 +7,8 @@
 //! PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored
 //! ```
 //!
-//! `whole NAME` is a plan as it stands, `quick NAME` the same cut by [`QUICK`], and `random N` a plan of `reference_random`.
+//! The section `whole NAME` is an unchanged plan, `quick NAME` is the plan shortened by [`QUICK`], and `random N` is a plan of
+//! `reference_random`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ const ONLY: &str = "PLIMSOLL_REFERENCE_PLAN";
 /// The command that rewrites the reference.
 const COMMAND: &str = "PLIMSOLL_UPDATE_REFERENCE=1 cargo test --release --test it reference -- --include-ignored";
 
-/// Plans that take more than a second or two, and how they are cut for the quick test. All others are run as they stand.
+/// Plans that take more than about two seconds, and the changes that shorten them for the quick test. All other plans run unchanged.
 const QUICK: &[(&str, &[&str])] = &[
     ("complementary", &["seeds=2", "workload.hours=0.5"]),
     ("displacing", &["seeds=1"]),
@@ -81,7 +82,7 @@ impl Progress for Silence {
     fn finished(&self, _: usize, _: &RunSummary) {}
 }
 
-/// All plans of `experiments/` that run from a clone: names, as paths below it without the ending.
+/// Returns the names of all plans that run from a clone: their paths below `experiments/` without the ending.
 fn plans() -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["", "paper/"] {
@@ -95,7 +96,7 @@ fn plans() -> Vec<String> {
     found
 }
 
-/// The tables of a plan. Errors: why it does not run.
+/// Returns the tables of a plan. Errors: the reason why the plan does not run.
 fn tables(plan: &Path, set: &[&str], threads: usize) -> std::result::Result<Tables, String> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let text = std::fs::read_to_string(plan).map_err(|error| error.to_string())?;
@@ -109,7 +110,7 @@ fn tables(plan: &Path, set: &[&str], threads: usize) -> std::result::Result<Tabl
             return Err(said(&output));
         }
     } else {
-        // What `plimsoll run` does, without the figures, which are drawn from the tables.
+        // Does the same as `plimsoll run`, except for the figures, which are drawn from the tables.
         let set: Vec<String> = set.iter().map(|&change| change.to_owned()).collect();
         let all = || -> Result<()> {
             let study = Study::read(plan, &set, &Registry::default())?;
@@ -148,8 +149,8 @@ fn update(found: Sections) {
     let expected = expected();
     sections.retain(|name, _| expected.contains(name));
     let mut text = format!(
-        "# Of every table of the plans in experiments/ the rows, and of every column a digest of its values, of each eighth of them,\n\
-         # and the mean of its numbers: ARCHITECTURE.md, \"Tests\". Written by\n#\n#     {COMMAND}\n"
+        "# For every table of the plans in experiments/, the number of rows; for every column, a digest of its values, digests of each\n\
+         # eighth of the values, and the mean of its numbers. See ARCHITECTURE.md, \"Tests\". Written by\n#\n#     {COMMAND}\n"
     );
     for (name, lines) in sections {
         text += &format!("\n[{name}]\n");
@@ -158,7 +159,7 @@ fn update(found: Sections) {
     std::fs::write(root().join(FILE), text).expect("the reference is writable");
 }
 
-/// The names of all sections that there should be.
+/// Returns the names of all sections that the reference must have.
 fn expected() -> BTreeSet<String> {
     let whole = plans().into_iter().map(|name| format!("whole {name}"));
     let quick = QUICK.iter().map(|(name, _)| format!("quick {name}"));
@@ -193,7 +194,7 @@ fn hold(sections: &[String], at_once: usize, make: impl Fn(&str) -> std::result:
     };
     let (wrong, found): (Vec<_>, Vec<_>) = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no plan ends the test")).unzip()
+        threads.into_iter().map(|thread| thread.join().expect("no plan panics")).unzip()
     });
     if updates {
         update(found.into_iter().flatten().collect());
@@ -212,7 +213,7 @@ fn path(name: &str) -> PathBuf {
     root().join("experiments").join(format!("{name}.toml"))
 }
 
-/// Plans that are quick as they stand, and the others cut.
+/// Runs the quick plans unchanged and the other plans shortened.
 #[test]
 fn the_tables_of_quick_plans_are_those_of_the_reference() {
     let cut = |name: &String| QUICK.iter().any(|(quick, _)| quick == name);
@@ -236,7 +237,7 @@ fn the_tables_of_whole_plans_are_those_of_the_reference() {
     });
 }
 
-/// Policies, clusters and workloads of all kinds, which the experiments have only some of.
+/// Random plans combine policies, clusters and workloads of all kinds. The experiments have only some of these combinations.
 #[test]
 fn the_tables_of_random_plans_are_those_of_the_reference() {
     let sections: Vec<String> = (0..RANDOM).map(|number| format!("random {number}")).collect();
@@ -250,7 +251,7 @@ fn the_tables_of_random_plans_are_those_of_the_reference() {
     });
 }
 
-/// A new plan must have a section at once, and a removed plan has none.
+/// Every plan must have a section, and a removed plan must have none.
 #[test]
 fn the_reference_has_every_plan_and_no_other() {
     if std::env::var_os(UPDATE).is_some() {
@@ -264,5 +265,5 @@ fn the_reference_has_every_plan_and_no_other() {
         "{FILE} lacks {missing:?} and has {old:?}; rewrite it with\n  {COMMAND}"
     );
     let gone = QUICK.iter().map(|(name, _)| *name).chain(OTHERS.iter().copied()).filter(|name| !path(name).is_file());
-    assert_eq!(gone.collect::<Vec<_>>(), [""; 0], "no such plans");
+    assert_eq!(gone.collect::<Vec<_>>(), [""; 0], "plans that do not exist");
 }

@@ -1,8 +1,8 @@
 //! Digests of the result tables. A digest covers column names and values only.
 //!
-//! A value is digested by its meaning, regardless of its type or encoding: 3 is 3 as an integer and as a float. Floats count
-//! to 12 digits, since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows are
-//! digested in order, files in the order of their paths.
+//! A value is digested by its meaning, regardless of its type or encoding: 3 has the same digest as an integer and as a float. Floats are
+//! rounded to 12 digits, since the last bits of `ln` and `exp` differ between platforms. Nulls differ from every value. Rows are digested
+//! in order, files in the order of their paths.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const PARTS: usize = 8;
 /// digests of its eighths, and the mean of its numbers.
 pub type Lines = BTreeMap<String, String>;
 
-/// A table: its files, by path, with their contents.
+/// A table: the folder and the content of each of its files.
 struct Table {
     parts: Vec<(String, Frame)>,
     /// The columns of any part, in alphabetical order.
@@ -35,7 +35,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Reads all Parquet tables below a folder; of results without any (plans without runs) the data of the figures.
+    /// Reads all Parquet tables below a folder. If there are none (plans without runs), reads the data of the figures.
     pub fn read(folder: &Path) -> Tables {
         let ends = |path: &PathBuf, ending: &str| path.extension().is_some_and(|found| found == ending);
         let all = files(folder);
@@ -78,7 +78,7 @@ impl Tables {
         found
     }
 
-    /// In words, how a line differs.
+    /// Returns a description of the difference of a line.
     fn difference(&self, key: &str, was: &str, is: &str) -> String {
         let Some((name, column)) = key.split_once('.') else { return format!("{was} rows before, {is} now") };
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
@@ -88,7 +88,8 @@ impl Tables {
         let means = if mean == mean_now { String::new() } else { format!(", mean {mean} before, {mean_now} now") };
         let table = &self.tables[name];
         let differs = |part: &usize| parts.get(2 * part..2 * part + 2) != now.get(2 * part..2 * part + 2);
-        // One different part in 256 has an equal digest. If the number of rows differs, the parts contain other rows.
+        // The digest of a part has 8 bits, so a different part has the same digest with a probability of 1/256. If the number of rows
+        // differs, the parts contain other rows.
         let at = (0..PARTS).find(differs).map_or(0, |part| table.bounds(part).0);
         format!("other values{means}; the first is not before {}", table.place(at, column))
     }
@@ -99,12 +100,12 @@ impl Table {
         self.parts.iter().map(|(_, frame)| frame.height()).sum()
     }
 
-    /// The rows of a part of a column: from, and to behind it.
+    /// Returns the rows of a part of a column: the first row, and the row after the last.
     fn bounds(&self, part: usize) -> (usize, usize) {
         (part * self.rows() / PARTS, (part + 1) * self.rows() / PARTS)
     }
 
-    /// The line of a column.
+    /// Returns the recorded line of a column.
     fn line(&self, column: &str) -> String {
         let (mut whole, mut parts) = (blake3::Hasher::new(), vec![blake3::Hasher::new(); PARTS]);
         let (mut row, mut part, mut sum, mut numbers) = (0, 0, 0.0, 0u64);
@@ -142,7 +143,7 @@ impl Table {
     }
 }
 
-/// A CSV; columns of numbers are numbers, where an empty cell is a null.
+/// Reads a CSV file. If all cells of a column are numbers or empty, its values are numbers and nulls.
 fn csv(path: &Path) -> Frame {
     let mut reader = csv::Reader::from_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let names = reader.headers().expect("a header").clone();
@@ -163,7 +164,7 @@ fn csv(path: &Path) -> Frame {
 fn values(frame: &Frame, name: &str, mut give: impl FnMut(&[u8], Option<f64>)) {
     let (mut text, null) = (String::new(), b"null\n");
     match frame.get(name) {
-        // A table that lacks the column beside others that have it.
+        // This file lacks the column; other files of the table have it.
         None => (0..frame.height()).for_each(|_| give(b"absent\n", None)),
         Some(Values::Text(values)) => values.iter().for_each(|value| match value {
             None => give(null, None),
@@ -201,7 +202,7 @@ fn float(text: &mut String, value: f64) -> &[u8] {
     text.as_bytes()
 }
 
-/// A mean for people: six digits.
+/// Formats a mean for display, with six digits.
 fn short(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().expect("it was a number");
     if rounded != 0.0 && (rounded.abs() < 1e-4 || rounded.abs() >= 1e15) {
@@ -215,12 +216,12 @@ const NAMES: [&str; 10] = ["u0", "u1", "u2", "u3", "u4", "u5", "u6", "u7", "u8",
 
 type Columns = Vec<(&'static str, Box<dyn Array>)>;
 
-/// Ten floats; a null where there is none.
+/// Returns a column of ten floats, with a null for each `None`.
 fn floats(values: impl Fn(usize) -> Option<f64>) -> Box<dyn Array> {
     PrimitiveArray::from((0..10).map(values).collect::<Vec<Option<f64>>>()).to_boxed()
 }
 
-/// A table of numbers, names and nulls, in two files, as a test changes it; its lines.
+/// Writes a table of numbers, names and nulls in two files, after `change` has modified the columns, and reads it.
 fn written(change: impl Fn(usize, &mut Columns)) -> (tempfile::TempDir, Tables) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     for run in 0..2usize {

@@ -1,6 +1,6 @@
 //! Small random plans for the reference: policies, clusters and workloads of all kinds, in combinations that no experiment has.
 //!
-//! A plan is made of its number alone. Another draw anywhere in here makes other plans, and needs a new reference.
+//! A plan depends on its number only. A change of any draw in this file changes the plans and requires a new reference.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::slow::Placement;
 use crate::workloads::{Case, Weighting, chance, pick};
 
-/// Policies for every workload and cluster.
+/// The available policies; a plan selects three of them. They support every workload and, with few exceptions, every cluster.
 const POLICIES: &[&str] = &[
     "drf",
     "asset",
@@ -30,7 +30,7 @@ const POLICIES: &[&str] = &[
     "quota:@teams",
 ];
 
-/// Tables beside `runs`.
+/// The available tables besides `runs`; a plan selects three of them.
 const TABLES: &[&str] = &[
     "users",
     "jobs",
@@ -54,7 +54,7 @@ const MACHINES: &str = "name,count,cpu,memory_gib,gpu,labels,room,rack\nweb,3,8,
 const EVENTS: &str = "at_s,machine,event,labels\n40,web-0,fail,\n90,big-0,leave,\n150,old-1,relabel,ssd\n200,web-0,join,\n\
                       210,old-0,fail,\n300,big-0,join,\n310,old-0,join,\n";
 
-/// The files of a random plan, `plan.toml` among them.
+/// Returns the files of a random plan, including `plan.toml`.
 pub fn random_plan(number: u64) -> Vec<(&'static str, String)> {
     let mut rng = stream(number, "plans of the reference");
     match number % 4 {
@@ -65,7 +65,7 @@ pub fn random_plan(number: u64) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Some of a list, in its order.
+/// Draws a number of entries of a list, and keeps their order.
 fn some(rng: &mut ChaCha8Rng, from: &[&str], count: usize) -> Vec<String> {
     let mut left: Vec<usize> = (0..from.len()).collect();
     let mut taken: Vec<usize> = (0..count).map(|_| left.remove(rng.random_range(0..left.len()))).collect();
@@ -85,7 +85,7 @@ fn head(rng: &mut ChaCha8Rng, number: u64, policies: &[&str]) -> String {
     text
 }
 
-/// Groups of users, for the policy that needs them.
+/// Returns the groups of users for the policy `quota:@teams`.
 fn teams(rng: &mut ChaCha8Rng) -> String {
     let variant = pick(rng, &["min-plus-share", "max-min-level"]);
     let reclaim = pick(rng, &["wait", "never", "kill-after:10s", "kill-after:60s"]);
@@ -100,7 +100,7 @@ fn teams(rng: &mut ChaCha8Rng) -> String {
     )
 }
 
-/// A trace of [`Case`]: everything at once, all the time.
+/// Returns the files of a plan with a trace of [`Case`]. Many events of such a trace coincide.
 fn of_trace(rng: &mut ChaCha8Rng, number: u64) -> Vec<(&'static str, String)> {
     let weighting = pick(rng, &[Weighting::None, Weighting::Scalar]);
     let case = Case::draw(9000 + number, weighting, &[Placement::Pooled]);
@@ -125,7 +125,7 @@ fn of_trace(rng: &mut ChaCha8Rng, number: u64) -> Vec<(&'static str, String)> {
     made
 }
 
-/// `[cluster]` with these machines.
+/// Returns the table `[cluster]` with these machines.
 fn cluster(rng: &mut ChaCha8Rng, machines: &str, placement: &str) -> String {
     let mut text = format!("\n[cluster]\nmachines = \"{machines}\"\nplacement = \"{placement}\"\n");
     let on_blocked = pick(rng, &["skip", "skip", "stop"]);
@@ -137,14 +137,14 @@ fn cluster(rng: &mut ChaCha8Rng, machines: &str, placement: &str) -> String {
     text
 }
 
-/// A plan with a generator, on machines with labels and events or on plain ones.
+/// Returns the files of a plan with a generator. The machines have labels and possibly events, or are plain.
 fn of_generator(rng: &mut ChaCha8Rng, number: u64, generator: &str) -> Vec<(&'static str, String)> {
     let placements = ["pooled", "first-fit", "best-fit", "worst-fit", "spread", "dot-product", "random", "fgd"];
     let placement = pick(rng, &placements);
     let listed = placement != "pooled" && chance(rng, 60);
     let devices = listed && generator == "synthetic";
     let events = listed && chance(rng, 60);
-    // Slots, and policies that reserve one resource, know no devices.
+    // Policies of slots, and policies that reserve one resource, do not support devices.
     let knows = |name: &&str| !devices || !["slot:", "only:"].iter().any(|kind| name.starts_with(kind));
     let policies: Vec<&str> = POLICIES.iter().copied().filter(knows).collect();
     let mut text = head(rng, number, &policies) + "seeds = 2\n";
@@ -204,7 +204,8 @@ fn closed_loop(rng: &mut ChaCha8Rng) -> String {
     )
 }
 
-/// Three classes: one with stages, one of gangs, one that asks for labels and devices where there are some.
+/// Returns a workload of three classes. The first requests labels and devices if the machines have them, the second may have gangs, and the
+/// third has stages.
 fn synthetic(rng: &mut ChaCha8Rng, listed: bool) -> String {
     let burst = if chance(rng, 40) { "burst = { amplitude = 0.7, period = \"4m\" }\n" } else { "" };
     let (label, devices) = if listed { ("label = \"ssd | fast\"\n", true) } else { ("", false) };

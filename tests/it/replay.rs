@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use crate::frame::{Frame, write};
 use crate::slow::Outcome;
 
-/// A `plimsoll` command.
+/// Returns a `plimsoll` command.
 pub fn plimsoll<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     command.args(args).env("NO_COLOR", "1");
@@ -32,12 +32,13 @@ pub fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Reads the `tasks` table of one policy: job names with outcomes; `job` of an outcome indexes the names. Rows keep their order.
+/// Reads the `tasks` table of one policy. Returns each outcome with the name of its job, in the order of the rows. The number `job` of an
+/// outcome identifies the name.
 pub fn read_tasks(dir: &Path, policy: &str) -> Result<Vec<(String, Outcome)>, String> {
     Ok(outcomes(&tasks_table(dir, policy)?))
 }
 
-/// The `tasks` table of one policy as it is.
+/// Reads the `tasks` table of one policy.
 pub fn tasks_table(dir: &Path, policy: &str) -> Result<Frame, String> {
     let path = partition(&dir.join("tasks"), policy)?.join("run=0").join("tasks.parquet");
     Frame::read(&path)
@@ -56,7 +57,7 @@ fn decoded(name: &str) -> String {
     name.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%3D", "=").replace("%2C", ",")
 }
 
-/// Returns the outcome of each task.
+/// Returns the outcome of each task, with the name of its job.
 pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
     let [task, machine, start, finish] = ["task", "machine", "start_us", "finish_us"].map(|name| table.integers(name));
     let mut ids: HashMap<String, usize> = HashMap::new();
@@ -80,7 +81,7 @@ pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
     outcomes
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -90,7 +91,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The reader against a table of known content, with integers of other widths and an encoded `:`.
+/// Reads a table of known content, with integers of other widths and an encoded `:` in its path.
 #[test]
 fn the_tasks_table_reads_as_written() {
     use polars_arrow::array::{Array, PrimitiveArray, Utf8ViewArray};
@@ -115,7 +116,7 @@ fn the_tasks_table_reads_as_written() {
     assert!(read_tasks(dir.path(), "slot:3").is_err_and(|problem| problem.contains("policy=slot:3")));
 }
 
-/// Machines are machines unless `pooled` is asked for, and a pooled run warns of tasks that are larger than every machine.
+/// Machines are not pooled unless `pooled` is selected. A pooled run warns of tasks that are larger than every machine.
 #[test]
 fn a_task_larger_than_every_machine_runs_only_where_they_are_pooled_and_with_a_warning() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! Figures and the report: redrawn from the tables alone to the same bytes.
+//! Figures and the report are redrawn from the tables alone, with the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub fn results(dir: &Path, name: &str, threads: &str) -> PathBuf {
     folder
 }
 
-/// The bytes of all files below a folder but `run.json`, by path.
+/// Returns the bytes of all files below a folder except `run.json`, by path.
 fn bytes(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let read = |path: PathBuf| {
         let name = path.strip_prefix(folder).expect("files of the folder").to_owned();
@@ -111,7 +111,7 @@ fn tables_of_an_earlier_plan_are_not_mixed_in() {
     let output = run(plimsoll(&["run", "--set", "seeds=1", "-o"]).arg(dir.path().join("fresh")).arg(&plan));
     assert!(output.status.success(), "{}", said(&output));
     assert!(mixed == std::fs::read(dir.path().join("fresh/report.html")).expect("a report"));
-    // The same options on another trace: the series of the first are not shown with the second.
+    // A second replay, of another trace and without series, does not show the series of the first replay.
     let replay = |rows: &str, more: &[&str]| {
         let trace = dir.path().join("t.csv");
         std::fs::write(&trace, format!("job,user,submit_s,duration_s,cpu\n{rows}")).expect("a writable folder");
@@ -140,7 +140,7 @@ fn the_schema_is_printed() {
     assert_eq!(run(&mut plimsoll(&["schema", "user"])).status.code(), Some(2));
 }
 
-/// Names of users are data: whatever they are, figures and the report are whole, and tables for spreadsheets have no formulas.
+/// Names of users are data. With any name, figures and the report are well-formed, and CSV files contain no formulas for spreadsheets.
 #[test]
 fn any_name_makes_figures_that_others_read() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -189,7 +189,7 @@ fn any_name_makes_figures_that_others_read() {
     for name in [",=HYPERLINK", "\n=HYPERLINK", ",+cmd", "\n+cmd", ",@d", "\n@d", ",-,"] {
         assert!(!tables.contains(name), "{name}");
     }
-    // What Plimsoll reads back has names as they are.
+    // Traces, which Plimsoll reads again, have unchanged names.
     let output = run(plimsoll(&["trace", "import", "trace.csv", "-o", "again.csv"]).current_dir(dir.path()));
     assert!(output.status.success(), "{}", said(&output));
     assert!(text(&dir.path().join("again.csv")).contains(",=HYPERLINK(1),"));

@@ -14,7 +14,7 @@ fn verb(name: &str, place: &Scratch, folder: &str) -> Output {
     run(plimsoll(&[name]).arg(place.path(folder)))
 }
 
-/// A plan of the repository without runs, into a folder.
+/// Returns the command that executes one of the repository's plans without runs, with results in `folder`.
 fn without_runs(plan: &str, place: &Scratch, folder: &str) -> Command {
     let mut command = plimsoll(&["run", "--quiet"]);
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper").join(plan));
@@ -41,7 +41,7 @@ fn a_damaged_description_is_no_leave_to_throw_runs_away() {
         assert!(message.contains("not as it was written") && message.contains("--restart"), "{message}");
         assert!(place.refused("out", &["--dry-run"]).contains("--restart"));
         assert_eq!(differences(&damaged, &contents(&place.path("out"))), [""; 0]);
-        // The same plan mends it.
+        // A run of the same plan repairs the record.
         place.write("plan.toml", &plan);
         place.run("out", &[]);
         assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0]);
@@ -60,7 +60,7 @@ fn a_shard_without_runs_is_in_nobodys_way() {
 #[test]
 fn plans_without_runs_take_the_folder_too() {
     let place = Scratch::new(&small());
-    let lock = Lock::alone(&place.path("out")).expect("nobody else");
+    let lock = Lock::alone(&place.path("out")).expect("no other process has the lock");
     for plan in ["drf-fig3.toml", "fuxi-failover.toml"] {
         let output = run(&mut without_runs(plan, &place, "out"));
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -110,7 +110,7 @@ fn records_and_requests_that_somebody_has_written_stay() {
     assert!(said.contains("figures.toml was changed manually"), "{said}");
     assert_eq!(std::fs::read_to_string(&requests).expect("it stays"), mine);
     std::fs::remove_file(&requests).expect("it stays");
-    assert!(!place.run("out", &[]).contains("changed by hand"));
+    assert!(!place.run("out", &[]).contains("changed manually"));
     assert!(std::fs::read_to_string(&requests).expect("it was written").contains("speed_jain"));
 }
 
@@ -121,7 +121,7 @@ fn links_lead_neither_writers_nor_removers_elsewhere() {
     let place = Scratch::new(SWEEP);
     place.run("out", &[]);
     let (out, outside) = (place.path("out"), place.path("outside"));
-    // Of figures, of a cell, of the tables of a cell.
+    // Links replace the folder of figures, the folder of a cell, and folders of the cell's tables.
     for name in ["figures", "cell=mean-2.0", "cell=mean-2.0/runs", "cell=mean-2.0/runs/policy=drf"] {
         std::fs::rename(out.join(name), &outside).expect("it is there");
         symlink(&outside, out.join(name)).expect("a link");
@@ -151,7 +151,7 @@ fn a_receipt_of_another_run_is_none() {
         forge(&receipt, |text| text.replace(from, to));
     }
     let said = place.run("out", &[]);
-    assert!(said.contains("its receipt is of another run; it was run again"), "{said}");
+    assert!(said.contains("its receipt belongs to another run; it was run again"), "{said}");
     assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0]);
     let read = std::fs::read_to_string(&receipt).expect("readable");
     let tables = &read[read.find("\"tables\"").expect("tables")..read.find("\"summary\"").expect("a summary")];
@@ -166,7 +166,7 @@ fn a_dry_run_refuses_what_a_run_refuses() {
     std::fs::create_dir_all(place.path("out/users")).expect("writable");
     std::fs::write(place.path("out/users/alice.json"), "mine").expect("writable");
     assert!(place.refused("out", &["--dry-run"]).contains("alice.json"));
-    // A trace of another format, and machines without its resources.
+    // The trace has another format, and the machines of the second cell lack the CPU that it requires.
     place.write("log.swf", "; MaxProcs: 4\n1 0 5 100 4 -1 -1 4 120 -1 1 3 1 -1 1 -1 -1 -1\n");
     place.write(
         "plan.toml",
@@ -175,5 +175,5 @@ fn a_dry_run_refuses_what_a_run_refuses() {
     );
     let (dry, wet) = (place.refused("log", &["--dry-run"]), place.refused("log", &[]));
     assert!(dry.contains("cpu") && wet.contains("cpu"), "{dry}\n{wet}");
-    assert!(!place.path("log").exists(), "nothing was made");
+    assert!(!place.path("log").exists(), "no folder is created");
 }

@@ -1,4 +1,4 @@
-//! The engine's services for custom policies: preemption of running tasks, integrals of users' allocations, and reasons as
+//! The engine's services for custom policies: preemption of running tasks, integrals of users' allocations, and the reasons of decisions as
 //! data.
 
 use std::ops::ControlFlow;
@@ -37,10 +37,11 @@ fn run(
     engine::run(&mut source, policy, cluster, Weights::default(), &options, recorder)
 }
 
-/// Serves by arrival, and stops whatever runs last for the tasks of the user that appears first.
+/// Serves by arrival. For tasks of the user that appears first, preempts the tasks that `choose` selects among the running tasks of other
+/// users.
 struct Bully {
     room: Room,
-    /// Selects the tasks to preempt among the running ones.
+    /// Selects the tasks to preempt. Tasks are batches of the running tasks: key and count.
     choose: fn(Vec<(u64, u32)>) -> Vec<(u64, u32)>,
 }
 
@@ -79,7 +80,7 @@ impl Preemption for Bully {
     }
 }
 
-/// Job, start, end in seconds and fate of tasks, in order of their ends.
+/// Job, start and end in seconds, and fate of tasks, in the order of their ends.
 #[derive(Default)]
 struct Ends(Vec<(String, u64, u64, Fate)>);
 
@@ -107,7 +108,7 @@ fn end(job: &str, start: u64, end: u64, fate: Fate) -> (String, u64, u64, Fate) 
     (job.to_owned(), start, end, fate)
 }
 
-/// The first user's `b1` needs both cores at 2; `c0` and `d0` run, `e0` has waited longer for one.
+/// At 2 s job `b1` of the first user needs both cores. Jobs `c0` and `d0` run, and `e0` has waited longer for one core.
 const ROWS: &str = "a0,a,0,1,1,false\nc0,c,0,10,1,false\nd0,d,1,10,1,false\ne0,e,1,3,1,false\nb1,a,2,4,2,false\n";
 
 #[test]
@@ -119,11 +120,15 @@ fn room_is_kept_for_the_task_that_others_are_stopped_for() {
         early,
         [end("a0", 0, 1, Fate::Finished), stopped("d0", 1), stopped("c0", 0), end("b1", 2, 6, Fate::Finished)]
     );
-    assert_eq!(ended.iter().filter(|(_, _, _, fate)| *fate == Fate::Finished).count(), 5, "all end at last: {ended:?}");
+    assert_eq!(
+        ended.iter().filter(|(_, _, _, fate)| *fate == Fate::Finished).count(),
+        5,
+        "all five jobs finish: {ended:?}"
+    );
 }
 
-/// The preempted task restarts at once, since it came first, so the preemption gains nothing. The instant ends nevertheless,
-/// since a task that has just started is not preempted.
+/// The preempted task restarts at once, since it arrived first, so the preemption gains nothing. The instant ends nevertheless, since a
+/// task that has just started is not preempted.
 #[test]
 fn room_that_is_left_open_goes_to_the_first_in_line() {
     let rows = "a0,a,0,1,1,false\nc0,c,0,10,2,false\nb1,a,2,4,2,false\n";
@@ -155,7 +160,7 @@ fn no_rule_sees_stable_tasks() {
     );
 }
 
-/// Serves by user alone.
+/// Ranks queues by the number of their user alone.
 struct InTurn;
 
 impl Policy for InTurn {
@@ -164,8 +169,8 @@ impl Policy for InTurn {
     }
 }
 
-/// The attained service of the second row of `j` grows while it waits, although no task of the job waited when its first row
-/// began.
+/// Job `j` has two rows. Its attained service grows while its second row waits, because its first row runs. No task of the job waited when
+/// the first row started.
 #[test]
 fn attained_service_grows_while_a_job_waits() {
     let rows = "l,u,0,300,1,false\nj,u,0,1000,1,false\nj,u,100,10,1,false\n\
@@ -191,7 +196,7 @@ fn urgent_tasks_and_other_orders_do_not_go_together() {
     assert!(message.contains("by priority (preempt)") && message.contains("'fifo'"), "{message}");
 }
 
-/// Keeps the integrals and adds them up a second time, interval by interval.
+/// Sums the allocation of each user times the length of each interval, for comparison with the engine's integrals.
 struct Served(Vec<u128>);
 
 struct Counting;
@@ -206,7 +211,7 @@ impl Policy for Counting {
     }
 
     fn admit(&self, queue: &Queue, _ask: &Ask, books: &Books) -> Verdict {
-        // At most one task per user at a time: some users wait while others run.
+        // At most one task per user runs at a time, so that some users wait while others run.
         if books.running(queue.user) == 0 { Verdict::Yes } else { Verdict::No(Reason::Rule("one at a time")) }
     }
 }
@@ -252,7 +257,7 @@ fn integrals_are_what_users_held_times_how_long() {
     assert!(served.0.iter().all(|sum| *sum > 0), "{:?}", served.0);
 }
 
-/// Serves by arrival, through a lens.
+/// Serves by arrival. The lens decides whether tasks reserve their demand or slots.
 struct Arrival(Lens);
 
 impl Policy for Arrival {
@@ -282,8 +287,8 @@ impl Recorder for Blocked {
     }
 }
 
-/// While 3 of 4 cores are taken, a task of 2 cores lacks one, and a gang of three tasks of a core each finds room for the first: in
-/// a pool it lacks two cores for all of them together. Under slots it is the one slot that is missing.
+/// 3 of 4 cores are used. A task of 2 cores lacks one core. A gang of three tasks of one core finds room for its first task on the machine,
+/// so that no shortage is reported; in a pool the gang lacks two cores for all its tasks together. Under slots one slot is missing.
 #[test]
 fn a_task_that_fits_nowhere_says_what_is_short() {
     let blocked = |lens: Lens, placement: Placement, row: &str| {
@@ -306,7 +311,7 @@ fn a_task_that_fits_nowhere_says_what_is_short() {
     assert_eq!(blocked(Lens::Slots(1), Placement::FirstFit, task), slot);
 }
 
-/// Two tasks run when it begins, one of each user; from there on it is stepped.
+/// A run begins with three running tasks, two of user a and one of user b. From then on it is stepped from instant to instant.
 #[test]
 fn a_run_begins_from_a_state_and_is_stepped() {
     let rows = "job,user,submit_s,duration_s,tasks,cpu\nr0,a,0,10,2,1\nr1,b,0,4,1,1\nw0,b,0,5,1,1\nw1,a,0,1,1,1\n";
@@ -333,7 +338,7 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     engine.begin(&[(MachineId(0), 1)], Time::ZERO).expect("room for one");
     let seconds = |engine: &mut engine::Engine| engine.step().expect("an instant").map(|time| time.0 / 1_000_000);
     assert_eq!(seconds(&mut engine), Some(0));
-    // One at a time: `b` and `a` wait until the tasks that already run have ended.
+    // The policy admits one task per user at a time, so `w0` and `w1` wait until the running tasks of their user have ended.
     let state = |engine: &engine::Engine| [0, 1].map(|user| engine.books().running(UserId(user)));
     assert_eq!(state(&engine), [2, 1]);
     assert_eq!(seconds(&mut engine), Some(4));
@@ -346,7 +351,7 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     assert_eq!(ended, [("r1", 0, 4), ("w0", 4, 9), ("r0", 0, 10), ("w1", 10, 11)]);
 }
 
-/// Sends the launches of each instant to another thread.
+/// Sends the number of launches of each instant to another thread.
 struct Launches(std::sync::mpsc::Sender<(u64, u32)>, u32);
 
 impl Recorder for Launches {

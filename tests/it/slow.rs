@@ -1,7 +1,7 @@
-//! The slow twin: a simulator so plain that it can be believed, written from the specification alone.
+//! The slow twin: a simulator that is simple enough to verify by reading it, written from the specification alone.
 //!
-//! It has no index, cache or sorted list: every step examines all rows, users and machines again. It covers share-order
-//! policies on a pool or on machines. It uses no part of the library that it checks.
+//! It has no index, cache or sorted list: every step examines all rows, users and machines again. It supports the policies of [`Policy`],
+//! on a pool or on machines. It uses no part of the library that it checks.
 
 #[path = "slow/ahead.rs"]
 mod ahead;
@@ -36,7 +36,7 @@ pub struct Row {
     pub priority: u8,
     /// All tasks start together or none does.
     pub gang: bool,
-    /// How long each task takes as the user sees it.
+    /// The duration of each task as estimated by the user.
     pub estimate: Option<u64>,
     pub deadline: Option<u64>,
 }
@@ -86,18 +86,18 @@ pub enum Ties {
 pub struct Config {
     pub machines: Vec<Vec<u64>>,
     pub policy: Policy,
-    /// A weight per user (as the rows number them) and resource; users past the end weigh 1.
+    /// Weights by user (as numbered in the rows) and resource. Users beyond the end of the list have weight 1.
     pub weights: Vec<Vec<Ratio>>,
     pub placement: Placement,
     pub on_blocked: OnBlocked,
     pub ties: Ties,
     pub slowdown: Option<Curve>,
     pub inside: Inside,
-    /// How fast each machine is, in millionths; all alike if there are none.
+    /// The speed of each machine, in millionths of full speed. If empty, all machines have full speed.
     pub speeds: Vec<u64>,
 }
 
-/// The outcome of one task: `task` counts within its job, in row order.
+/// The outcome of one task. `task` is the number of the task within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Outcome {
     pub job: usize,
@@ -107,12 +107,12 @@ pub struct Outcome {
     pub finish: Option<u64>,
 }
 
-/// How far a row has come.
+/// The progress of a row.
 #[derive(Clone, Default)]
 struct Progress {
     arrived: bool,
     too_large: bool,
-    /// When it joined its user's line: the instant, and 0 for an arrival, 1 for a row that `after` held back.
+    /// When the row joined its user's queue: the instant, and 0 if it joined on arrival or 1 if `after` had delayed it.
     released: Option<(u64, u8)>,
     launched: u64,
     ended: u64,
@@ -122,7 +122,7 @@ struct Running {
     finish: u64,
     /// The remaining work, in millionths of a microsecond at full speed.
     left: u128,
-    /// Where its outcome stands.
+    /// The index of the task's outcome.
     outcome: usize,
     row: usize,
     place: usize,
@@ -131,7 +131,7 @@ struct Running {
 struct Simulation<'a> {
     rows: &'a [Row],
     config: &'a Config,
-    /// User ids: position in order of first appearance.
+    /// The id of each user: its position in the order of first appearance.
     id: Vec<usize>,
     /// The total capacity of all places.
     capacity: Vec<u64>,
@@ -142,7 +142,7 @@ struct Simulation<'a> {
     outcomes: Vec<Outcome>,
     clock: u64,
     accounts: Accounts,
-    /// Users, as rows number them, that Tetris serves first in this round.
+    /// The users (as numbered in the rows) that Tetris serves first in this round.
     eligible: Vec<usize>,
 }
 
@@ -181,7 +181,7 @@ impl Simulation<'_> {
             Policy::Zoo(zoo) => zoo.period(),
             _ => None,
         };
-        // Credits may never be enough.
+        // Under Karma a waiting task may never have enough credits, so the simulation ends after 300 rounds without a launch.
         let hopeless = next.is_none() && self.accounts.idle > 300;
         match period.filter(|_| waits() && !hopeless) {
             Some(period) => {
@@ -192,7 +192,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Everything of one instant: a pass, and a further one as long as tasks of zero duration finish.
+    /// Processes one instant: one pass, and further passes while tasks of zero duration finish.
     fn instant(&mut self, now: u64) {
         self.progress(now);
         self.finish(now);
@@ -208,7 +208,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// How much of a task of a row a machine does in a microsecond, in millionths.
+    /// Returns the speed of a task of a row on a machine, in millionths of full speed.
     fn rate(&self, row: usize, place: usize) -> u128 {
         let Some(curve) = self.config.slowdown else { return ONE };
         let here = self.running.iter().filter(|task| task.place == place);
@@ -229,7 +229,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Updates when each running task ends at the current rates.
+    /// Updates the finish time of each running task for the current rates.
     fn expect(&mut self, now: u64) {
         let rates = self.rates();
         for (task, rate) in self.running.iter_mut().zip(rates) {
@@ -253,7 +253,7 @@ impl Simulation<'_> {
     fn arrive(&mut self, now: u64) {
         for row in 0..self.rows.len() {
             if self.rows[row].submit == now {
-                // A place has the most room while it is empty: a row that does not fit then never fits.
+                // A place has the most room while it is empty, so a row that does not fit an empty place never fits.
                 self.progress[row].arrived = true;
                 self.progress[row].too_large = !self.fits_when_empty(row);
                 if self.ready(row) {
@@ -271,7 +271,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether a row may wait in line: it could fit, and every row of the stages it comes after has ended.
+    /// Returns whether a row may wait in its queue: it fits the empty places, and every row of the stages that it depends on has ended.
     fn ready(&self, row: usize) -> bool {
         let this = &self.rows[row];
         let before =
@@ -290,7 +290,8 @@ impl Simulation<'_> {
         empty
     }
 
-    /// One scheduling round: launches one task (or one gang) at a time for the first user in line, until no user can launch.
+    /// Runs a scheduling round. Each step launches one task, or one gang, of the first user in the scheduling order that can start it. The
+    /// round ends when no user can launch.
     fn round(&mut self, now: u64) {
         self.quanta(now);
         self.choose_eligible();
@@ -312,19 +313,19 @@ impl Simulation<'_> {
         {
             return self.best_pair(zoo, &line);
         }
-        // Looked up once, not for every comparison.
+        // Computed once, not for every comparison.
         let places = self.zoo_places(&line);
         line.sort_by(|&a, &b| places.get(&a).cmp(&places.get(&b)).then_with(|| self.compare(a, b)));
         let tried = if self.config.on_blocked == OnBlocked::Stop { 1 } else { line.len() };
         line.into_iter().take(tried).find_map(|row| Some((row, self.places(row)?)))
     }
 
-    /// How many tasks of a row start at once.
+    /// Returns how many tasks of a row start at once.
     fn together(&self, row: usize) -> u64 {
         if self.rows[row].gang { self.rows[row].tasks } else { 1 }
     }
 
-    /// The machines (or the pool, place 0) that the next task of a row would go to, or all tasks of a gang.
+    /// Returns the places of the next task of a row, or of all tasks of a gang. A place is a machine; the pool is place 0.
     fn places(&self, row: usize) -> Option<Vec<usize>> {
         let candidate = |place: usize| Candidate {
             place,
@@ -337,12 +338,12 @@ impl Simulation<'_> {
         seats(self.config.placement, &need, &self.capacity, candidates, self.together(row))
     }
 
-    /// The row of a user's next task.
+    /// Returns the row of a user's next task.
     fn head(&self, user: usize) -> Option<usize> {
         self.next(user, &[])
     }
 
-    /// The row of a user's next task, without the rows in `asked`.
+    /// Returns the row of a user's next task, without the rows in `asked`.
     fn next(&self, user: usize, asked: &[usize]) -> Option<usize> {
         let waits = |row: usize| {
             let progress = &self.progress[row];
@@ -353,7 +354,7 @@ impl Simulation<'_> {
             .min_by_key(|&row| (self.key(row), self.rows[row].priority, self.progress[row].released, row))
     }
 
-    /// The position of a row among its user's rows, in the order of the run.
+    /// Returns the sort key of a row among its user's rows, in the order of the run.
     fn key(&self, row: usize) -> (u128, u64) {
         if self.config.inside == Inside::Usual {
             return (0, 0);
@@ -367,7 +368,7 @@ impl Simulation<'_> {
             let (Some(start), Some(finish)) = (outcome.start, outcome.finish) else { continue };
             let demand = self.row_of(outcome).demand.clone();
             job.served.push((demand, finish.min(self.clock) - start));
-            // A task that ends at this instant may still be running if it also began at it.
+            // A task that started at this instant has `finish <= clock` if its duration is 0, and may still be running.
             if finish <= self.clock && !self.is_running(outcome) {
                 job.ended.push(finish - start);
             } else {
@@ -383,14 +384,14 @@ impl Simulation<'_> {
         self.running.iter().any(|task| self.outcomes[task.outcome] == *outcome)
     }
 
-    /// Whether a row could start if nothing ran.
+    /// Returns whether a row could start if no task were running.
     fn fits_when_empty(&self, row: usize) -> bool {
         let need = need(&self.rows[row], self.config);
         let room: u64 = self.empty_places().iter().map(|place| times(&need, place)).sum();
         room >= self.together(row)
     }
 
-    /// Which of two users' heads is served first.
+    /// Compares the next tasks of two users. The lesser one is served first.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         if self.config.policy == Policy::Fifo {
             return (self.progress[a].released, a).cmp(&(self.progress[b].released, b));
@@ -415,12 +416,12 @@ impl Simulation<'_> {
         })
     }
 
-    /// The place of a user's latest launch among all launches; `None` for a user without any.
+    /// Returns the index of a user's latest launch, or `None` for a user without launches.
     fn latest(&self, user: usize) -> Option<usize> {
         self.outcomes.iter().rposition(|outcome| outcome.start.is_some() && self.row_of(outcome).user == user)
     }
 
-    /// The allocation of a user, as the policy measures it, divided by the user's weight.
+    /// Returns the allocation of a user, as the policy measures it, divided by the user's weight.
     fn share(&self, user: usize) -> Ratio {
         let held = |r: usize| -> u64 {
             let mine = self.running.iter().filter(|task| self.rows[task.row].user == user);

@@ -1,7 +1,7 @@
-//! Backfilling in the reference implementation: usage and reservations are a list of boxes, an interval and amounts each, and every query
-//! scans all of them.
+//! Backfilling in the reference implementation. Usage and reservations are a list of boxes; a box has an interval and amounts. Every query
+//! scans all boxes.
 
-/// Amounts that are in use, or will be, from one instant to before another.
+/// A box: amounts that are used or reserved from one instant until just before another.
 pub struct Held {
     pub from: u64,
     pub until: u64,
@@ -13,7 +13,7 @@ pub fn expected_end(start: u64, estimate: u64, now: u64) -> u64 {
     (start + estimate).max(start + 1).max(now + 1)
 }
 
-/// Whether there is room for another box.
+/// Returns whether there is room for another box.
 fn fits(capacity: &[u64], held: &[Held], wanted: &Held) -> bool {
     // The total usage grows only at the beginnings of boxes.
     let begins = held.iter().map(|other| other.from).filter(|from| (wanted.from..wanted.until).contains(from));
@@ -26,12 +26,12 @@ fn fits(capacity: &[u64], held: &[Held], wanted: &Held) -> bool {
     })
 }
 
-/// The earliest box of a task from now on.
+/// Returns the earliest box of a task from now on.
 pub fn earliest(capacity: &[u64], held: &[Held], need: &[u64], estimate: u64, now: u64) -> Held {
     let mut instants: Vec<u64> = held.iter().map(|other| other.until).filter(|until| *until > now).collect();
     instants.push(now);
     instants.sort();
     let at = |from: u64| Held { from, until: expected_end(from, estimate, now), need: need.to_vec() };
     let found = instants.into_iter().map(at).find(|wanted| fits(capacity, held, wanted));
-    found.expect("what fits an empty pool fits when all has ended")
+    found.expect("a task that fits an empty pool fits when all boxes have ended")
 }

@@ -27,7 +27,7 @@ fn machines(machines: &[&[u64]], policy: Policy, placement: Placement) -> Config
     Config { machines: machines.iter().map(|m| m.to_vec()).collect(), placement, ..pool(&[], policy) }
 }
 
-/// `(job, start, finish)` in order of launch.
+/// Returns `(job, start, finish)` of the tasks, in the order of their launches.
 fn launches(rows: &[Row], config: &Config) -> Vec<(usize, u64, u64)> {
     let started = simulate(rows, config).into_iter().filter_map(|o| Some((o.job, o.start?, o.finish?)));
     started.collect()
@@ -56,7 +56,7 @@ fn fractions_compare_exactly() {
         r(0, 7) == Ratio::ZERO && r(1, 3) < r(1, 2) && r(2, 3) > r(1, 2) && r(7, 2) > r(3, 1) && r(5, 5) == r(1, 1)
     );
     assert!(r(333_333, 1_000_000) < r(1, 3) && r(333_334, 1_000_000) > r(1, 3) && Ratio::ZERO < r(1, u128::MAX));
-    // Cross products of these overflow; their difference is 1/(big * (big + 1)).
+    // The cross products of these fractions overflow. The fractions differ by less than 1 / (big * big).
     let big = 1u128 << 100;
     assert!(r(big, big + 1) < r(big + 1, big + 2) && r(big + 1, big) > r(big + 2, big + 1));
 }
@@ -77,13 +77,14 @@ fn table_1_of_the_drf_paper() {
 
 #[test]
 fn asset_fairness_and_single_resource_max_min_on_the_same_users() {
-    // Asset: A adds 1/9 + 4/18 = 6/18 a task, B 3/9 + 1/18 = 7/18. A, B, A (6 < 7), B (7 < 12), then A (12 < 14) takes the
-    // last CPU.
+    // Asset fairness: each task of A adds 1/9 + 4/18 = 6/18, and each task of B adds 3/9 + 1/18 = 7/18. The order is A, B, A (6 < 7), B (7
+    // < 12), and A (12 < 14). The third task of A takes the last CPU.
     assert_eq!(paper(Policy::Asset, Ties::LowestId, OnBlocked::Skip), [0, 1, 0, 1, 0]);
-    // CPU alone: A (1 core), B (3), A, A. At 3 cores each, A wins the tie; its 4 tasks then hold 16 GB. B then needs 3 cores with
-    // 2 left, and A needs 4 GB with 1 left.
+    // Max-min in CPU: A (1 core), B (3 cores), A, A. With 3 cores each, A wins the tie, and its 4 tasks then use 16 GB. B needs 3 cores,
+    // but 2 are left; A needs 4 GB, but 1 GB is left.
     assert_eq!(paper(Policy::MaxMin(0), Ties::LowestId, OnBlocked::Skip), [0, 1, 0, 0, 0]);
-    // Memory alone: A 4, B 1, 2; then CPU is at 7 and B's third does not fit: `Skip` serves A again, `Stop` ends the round.
+    // Max-min in memory: A (4 GB), B (1 GB), B (2 GB). Then 7 cores are used, and the third task of B does not fit: `Skip` serves A again,
+    // `Stop` ends the round.
     assert_eq!(paper(Policy::MaxMin(1), Ties::LowestId, OnBlocked::Skip), [0, 1, 1, 0, 0]);
     assert_eq!(paper(Policy::MaxMin(1), Ties::LowestId, OnBlocked::Stop), [0, 1, 1]);
 }
@@ -96,10 +97,10 @@ fn weights_divide_shares() {
         let config = Config { weights: weights.clone(), ..pool(&[6], policy) };
         assert_eq!(jobs(&rows, &config)[..6], [0, 1, 0, 0, 1, 0], "{policy:?}");
     }
-    // With a vector, the dominant share is the largest of share over weight: A's CPU counts double, B's memory half.
+    // With a weight per resource, the dominant share is the largest share over weight: A's CPU counts double, and B's memory half.
     let rows = [row(0, 0, 0, LONG, 9, &[2, 1]), row(1, 1, 0, LONG, 9, &[1, 2])];
     let weights = vec![vec![Ratio::new(1, 2), Ratio::ONE], vec![Ratio::ONE, Ratio::new(2, 1)]];
-    // A: 2/12 / (1/2) = 1/3 a task. B: max(1/12, 2/12 / 2) = 1/12 a task. Four of B's tasks to one of A's.
+    // A task adds 2/12 / (1/2) = 1/3 to A, or max(1/12, 2/18 / 2) = 1/12 to B, so that B gets four tasks for each task of A.
     let config = Config { weights, ..pool(&[12, 18], Policy::Drf) };
     assert_eq!(jobs(&rows, &config)[..8], [0, 1, 1, 1, 1, 0, 1, 1]);
 }
@@ -109,7 +110,7 @@ fn fifo_serves_by_arrival_and_then_by_row() {
     let rows = [row(0, 5, 0, 10, 2, &[1]), row(1, 3, 0, 5, 1, &[1]), row(2, 5, 4, 1, 1, &[1])];
     let expected = [(0, 0, 10), (0, 0, 10), (1, 10, 15), (2, 10, 11)];
     assert_eq!(launches(&rows, &pool(&[2], Policy::Fifo)), expected);
-    // Priority orders one user's tasks, and does not carry a user past another.
+    // Priority orders the tasks of one user only. It does not move a user ahead of another user.
     let mut rows =
         [row(0, 0, 0, 10, 1, &[1]), row(1, 0, 1, 1, 1, &[1]), row(2, 0, 3, 1, 1, &[1]), row(3, 1, 2, 1, 1, &[1])];
     rows[1].priority = 2;
@@ -118,7 +119,7 @@ fn fifo_serves_by_arrival_and_then_by_row() {
 
 #[test]
 fn a_slot_takes_one_task_whatever_its_demand() {
-    // Two machines of one core and 2 slots each hold 4 tasks, of however many cores.
+    // Two machines of one core and 2 slots each run 4 tasks at a time, regardless of the cores that the tasks demand.
     let rows = [row(0, 0, 0, 10, 3, &[9]), row(1, 1, 0, 10, 3, &[1])];
     let on_machines = machines(&[&[1], &[1]], Policy::Slot(2), Placement::FirstFit);
     let outcomes = simulate(&rows, &on_machines);
@@ -127,7 +128,7 @@ fn a_slot_takes_one_task_whatever_its_demand() {
     let pooled = Config { placement: Placement::Pooled, ..on_machines };
     assert_eq!(jobs(&rows, &pooled), [0, 1, 0, 1, 0, 1]);
     assert!(placed(&rows, &pooled).iter().all(Option::is_none));
-    // One slot: shares are level again when it is free, so the lower id goes first every time.
+    // With one slot the shares are equal whenever the slot is free, so the lower id is always first.
     let single = pool(&[1], Policy::Slot(1));
     assert_eq!(jobs(&rows, &single), [0, 0, 0, 1, 1, 1]);
 }
@@ -135,12 +136,12 @@ fn a_slot_takes_one_task_whatever_its_demand() {
 #[test]
 fn a_task_of_no_duration_ends_in_a_further_pass_of_its_instant() {
     let single = pool(&[1], Policy::Drf);
-    // One core: the second task cannot start before the first has ended, yet both do at time 0.
+    // On one core the second task can start only when the first has ended. All three tasks start at time 0.
     assert_eq!(launches(&[row(0, 0, 0, 0, 3, &[1])], &single), [(0, 0, 0); 3]);
-    // In the round at 0 user 0 is first; in the next pass both are level again, and the lower id wins again.
+    // In the first pass at time 0 user 0 is first. In the next pass the shares are equal again, and the lower id is first again.
     let rows = [row(0, 0, 0, 0, 2, &[1]), row(1, 1, 0, 5, 1, &[1]), row(2, 0, 5, 0, 1, &[1])];
     assert_eq!(launches(&rows, &single), [(0, 0, 0), (0, 0, 0), (1, 0, 5), (2, 5, 5)]);
-    // On two cores the tasks launched in one round hold their cores through it, so shares alternate.
+    // On two cores the tasks that are launched in one round use their cores until its end, so the users alternate.
     let rows = [row(0, 0, 0, 0, 2, &[1]), row(1, 1, 0, 0, 2, &[1])];
     assert_eq!(jobs(&rows, &pool(&[2], Policy::Drf)), [0, 1, 0, 1]);
 }
@@ -156,7 +157,7 @@ fn stop_waits_for_the_first_in_line_and_skip_passes_it() {
 
 #[test]
 fn rows_wait_for_every_stage_they_come_after() {
-    // A diamond: 0 -> {1, 2} -> 3, stage 1 of two rows, and an outsider that arrives when stage 0 ends.
+    // The stages are a diamond, 0 -> {1, 2} -> 3, and stage 1 has two rows. Another job arrives when stage 0 ends.
     let staged = |stage, after: &[usize], duration, tasks| Row {
         stage: Some(stage),
         after: after.to_vec(),
@@ -172,10 +173,10 @@ fn rows_wait_for_every_stage_they_come_after() {
     let rows: Vec<Row> = diamond.into_iter().chain([row(1, 1, 10, 1, 1, &[1])]).collect();
     let wide = simulate(&rows, &pool(&[9], Policy::Fifo));
     let seen: Vec<_> = wide.iter().map(|o| (o.job, o.task, o.start.unwrap())).collect();
-    // The outsider arrives at 10 and precedes the rows released at 10; task numbers count the rows as written.
+    // The other job arrives at 10 and precedes the rows that are released at 10. Task numbers count the rows in the order of the trace.
     assert_eq!(seen, [(0, 1, 0), (0, 2, 0), (1, 0, 10), (0, 3, 10), (0, 4, 10), (0, 5, 10), (0, 0, 17)]);
     let narrow: Vec<_> = launches(&rows, &pool(&[1], Policy::Fifo)).iter().map(|l| (l.0, l.1)).collect();
-    // On one core stage 0 takes until 20; the outsider, in line since 10, precedes the rows released then.
+    // On one core stage 0 ends at 20. The other job, which has waited since 10, precedes the rows that are released at 20.
     assert_eq!(narrow, [(0, 0), (0, 10), (1, 20), (0, 21), (0, 26), (0, 33), (0, 36)]);
 }
 
@@ -199,20 +200,20 @@ fn what_fits_no_empty_machine_is_set_aside_with_its_dependents() {
     let never = |task| Outcome { job: 0, task, machine: None, start: None, finish: None };
     let second = Outcome { job: 1, task: 0, machine: Some(0), start: Some(0), finish: Some(5) };
     assert_eq!(simulate(&rows, &stop(Placement::FirstFit)), [second, never(0), never(1)]);
-    // The pool of four has room for three.
+    // The pool of four cores has room for the task of three cores.
     assert_eq!(launches(&rows, &stop(Placement::Pooled)), [(0, 0, 5), (1, 5, 10), (0, 5, 10)]);
 }
 
 #[test]
 fn placements_choose_their_machine() {
-    // Left over after a task of <2, 2>, over cluster totals of <12, 8>: machine 0 4/12 + 0/8 = 8/24, machine 1
-    // 0/12 + 4/8 = 12/24, machine 2 (a machine of CPU) 1/12 + ..., too little memory.
+    // The free shares after a task of <2, 2>, of the totals <12, 8>, are 4/12 + 0/8 = 8/24 on machine 0 and 0/12 + 4/8 = 12/24 on machine
+    // 1. Machine 2 has no memory.
     let offers: [&[u64]; 3] = [&[6, 2], &[2, 6], &[4, 0]];
     let rows = [row(0, 0, 0, 9, 1, &[2, 2])];
     for (placement, expected) in [(Placement::FirstFit, 0), (Placement::BestFit, 0), (Placement::WorstFit, 1)] {
         assert_eq!(placed(&rows, &machines(&offers, Policy::Drf, placement)), [Some(expected)], "{placement:?}");
     }
-    // Equal machines: best-fit fills one, worst-fit spreads, ties go to the lower index.
+    // On equal machines best-fit fills one machine, worst-fit spreads the tasks, and ties go to the lower index.
     let equal: [&[u64]; 3] = [&[4], &[4], &[4]];
     let rows = [row(0, 0, 0, 9, 4, &[1])];
     let some = |machines: &[usize]| machines.iter().map(|&m| Some(m)).collect::<Vec<_>>();

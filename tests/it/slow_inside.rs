@@ -18,7 +18,7 @@ pub enum Inside {
     Tiresias,
 }
 
-/// Where queues end, in microseconds of the whole cluster.
+/// The attained service at which each queue of Tiresias ends, in microseconds of the whole cluster.
 const QUEUES: [u64; 3] = [1, 2500, 15_000_000];
 
 impl Inside {
@@ -33,7 +33,7 @@ impl Inside {
         Inside::Tiresias,
     ];
 
-    /// The suffix of the policy's name.
+    /// Returns the suffix of the policy's name.
     pub fn suffix(self) -> &'static str {
         match self {
             Inside::Usual => "",
@@ -49,7 +49,7 @@ impl Inside {
     }
 }
 
-/// The progress of a job: for every row that could start, its number of ended tasks; for each launched task, its run time.
+/// The progress of a job: the rows that could start, with their numbers of ended tasks; and the run times of ended and of running tasks.
 pub struct Job<'a> {
     pub rows: Vec<(&'a Row, u64)>,
     pub ended: Vec<u64>,
@@ -59,7 +59,8 @@ pub struct Job<'a> {
     pub submit: u64,
 }
 
-/// The lowest is next. `released` is when the row could have started, and 1 if a stage released it.
+/// Returns the sort key of a row; the row with the lowest key is next. `released` is the time at which the row could have started, and 1 if
+/// the end of a stage released it.
 pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job, capacity: &[u64]) -> (u128, u64) {
     let each = |row: &Row| match inside {
         Inside::Sjf | Inside::Srpt => row.estimate.expect("a row with an estimate"),

@@ -8,7 +8,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// How it is written.
+    /// Returns the text of the setting.
     pub fn text(self) -> String {
         match self.half_life {
             None => format!("inf:{}us", self.period),
@@ -17,7 +17,7 @@ impl Memory {
         }
     }
 
-    /// The part that a period leaves, in steps of 2^-32.
+    /// Returns the part of an amount that remains after one period, in steps of 2^-32.
     fn factor(self) -> u128 {
         let factor = match self.half_life {
             None => 1.0,

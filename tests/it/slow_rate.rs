@@ -1,12 +1,13 @@
-//! How fast tasks go on over-committed machines, for both slow simulators.
+//! The speed of tasks on over-committed machines, for both slow simulators.
 
 use crate::slow::ONE;
 
-/// How machines slow down by the load of their second resource: as text, and its points of loads and slowdowns, in
-/// millionths.
+/// The slowdown of machines by the load of their second resource: the text of the setting, and its points (load and slowdown in
+/// millionths).
 pub type Curve = (&'static str, &'static [(u64, u64)]);
 
-/// Returns the progress of a task that uses `own` in a microsecond, in millionths, if the tasks of its machine use `used` of its memory.
+/// Returns the progress of a task in a microsecond, in millionths. `own` is the memory of the task, `used` the memory of all tasks on its
+/// machine, and `memory` the memory of the machine.
 pub fn rate((text, curve): Curve, used: u128, memory: u64, own: u64) -> u128 {
     if used == 0 {
         return ONE;

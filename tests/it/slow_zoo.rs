@@ -8,17 +8,17 @@ use crate::slow_ratio::Ratio;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zoo {
-    /// With the groups of `tree.toml` or without.
+    /// With or without the groups of `tree.toml`.
     FairTree(Memory, bool),
     Multifactor(Memory, Factors),
-    /// How much the past counts, in thousandths.
+    /// The weight of past usage, in thousandths.
     TimeBased(Memory, u64),
     Karma(Credits),
     /// With the groups of `tree.toml`.
     Hdrf,
     Psdsf,
     Tsf,
-    /// The knob, in thousandths.
+    /// The fairness knob, in thousandths.
     Tetris(u64),
 }
 
@@ -33,7 +33,7 @@ pub struct Factors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credits {
     pub quantum: u64,
-    /// In thousandths.
+    /// The guaranteed part of the cluster, in thousandths.
     pub guaranteed: u64,
     pub credits: u64,
     /// Users share the credits that were paid for public slices, instead of receiving free credits for the public share.
@@ -41,9 +41,9 @@ pub struct Credits {
 }
 
 const TREE: &str = "tests/it/tree.toml";
-/// The parent and the ratio, in millionths, of each group in that file; the first is the cluster.
+/// The parent and the ratio, in millionths, of each group in `tree.toml`. The first row is the cluster.
 const GROUPS: [(usize, f64); 7] = [(0, 0.0), (0, 2e6), (0, 1e6), (2, 0.5e6), (2, 1e6), (4, 1e6), (0, 1e6)];
-/// The group of each of the users of the cases.
+/// The group of each user of the cases.
 const OF: [usize; 8] = [1, 1, 1, 3, 5, 5, 6, 6];
 
 impl Zoo {
@@ -68,7 +68,7 @@ impl Zoo {
         }
     }
 
-    /// The interval after which the order may change without any event.
+    /// Returns the interval after which the order may change without any event.
     pub fn period(self) -> Option<u64> {
         match self {
             Zoo::FairTree(memory, _) | Zoo::Multifactor(memory, _) | Zoo::TimeBased(memory, _) => Some(memory.period),
@@ -77,7 +77,7 @@ impl Zoo {
         }
     }
 
-    /// Whether it chooses among users and machines together.
+    /// Returns whether the policy ranks pairs of user and machine.
     pub fn by_machine(self) -> bool {
         matches!(self, Zoo::Psdsf | Zoo::Tetris(_))
     }
@@ -93,16 +93,16 @@ impl Zoo {
 /// A user that has appeared.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// As the rows number it.
+    /// The number of the user in the rows.
     pub number: usize,
     pub weights: Vec<Ratio>,
     /// Amounts times time over the ended periods; `held` and `wanted` are the current amounts.
     pub past: Vec<u128>,
     pub held: Vec<u64>,
-    /// How many tasks it runs.
+    /// The number of running tasks.
     pub running: u64,
     pub wanted: Vec<u64>,
-    /// The demand of its next task, when it was released, and its priority.
+    /// The demand, the release time and the priority of the next task.
     pub head: Option<(Vec<u64>, u64, u8)>,
 }
 
@@ -123,7 +123,7 @@ pub struct View<'a> {
     pub credits: &'a [u64],
 }
 
-/// The place of a user; the lowest is served first.
+/// Returns the rank of a user. The lowest is served first.
 pub fn place(zoo: Zoo, view: &View, user: usize) -> Vec<u128> {
     match zoo {
         Zoo::FairTree(_, tree) => vec![ranks(view, tree)[user]],
@@ -132,11 +132,11 @@ pub fn place(zoo: Zoo, view: &View, user: usize) -> Vec<u128> {
         Zoo::Karma(_) => vec![u128::from(u64::MAX - view.credits[user])],
         Zoo::Hdrf => path(view, user),
         Zoo::Tsf => task_share(view, &view.users[user]),
-        Zoo::Psdsf | Zoo::Tetris(_) => unreachable!("these know places of pairs alone"),
+        Zoo::Psdsf | Zoo::Tetris(_) => unreachable!("these policies rank pairs only"),
     }
 }
 
-/// Returns the user's running tasks divided by those that it could run alone: the integer part and 100 binary places.
+/// Returns the number of the user's running tasks divided by the number that it could run alone: the integer part and 100 binary places.
 fn task_share(view: &View, user: &User) -> Vec<u128> {
     let demand = &user.head.as_ref().expect("it waits").0;
     let on = |machine: &Vec<u64>| {
@@ -258,7 +258,7 @@ fn of_fair_share(view: &View, user: usize, memory: Memory, k: u64) -> u128 {
     (0..view.capacity.len()).map(part).max().unwrap_or(0)
 }
 
-/// Divides one resource among the users. Their parts of it are in units of 2^-20 thousandths.
+/// Divides one resource among the users. The proportions are in units of 2^-20 thousandths.
 fn fair_shares(view: &View, r: usize, elapsed: u128, k: u64) -> Vec<u128> {
     let all = u128::from(view.capacity[r]) * elapsed;
     let used: Vec<i128> =
@@ -305,7 +305,8 @@ fn fair_shares(view: &View, r: usize, elapsed: u128, k: u64) -> Vec<u128> {
     shares
 }
 
-/// The groups above a user with their shares, rescaled and plain, from the top, then its own share.
+/// Returns the sort key of a user: for each group above it, from the top, the rescaled share, the plain share and the number of the group;
+/// then its own share.
 fn path(view: &View, user: usize) -> Vec<u128> {
     let held = |r: usize| view.users.iter().map(|user| user.held[r]).sum::<u64>();
     let free: Vec<u64> = (0..view.capacity.len()).map(|r| view.capacity[r] - held(r)).collect();
@@ -336,13 +337,13 @@ fn dominant(vector: &[f64], counted: &[usize]) -> f64 {
     counted.iter().map(|&r| vector[r]).fold(0.0, f64::max)
 }
 
-/// Amounts as parts of the cluster.
+/// Returns amounts as parts of the cluster.
 fn parts(view: &View, amounts: &[u64]) -> Vec<f64> {
     let part = |r: usize| if view.capacity[r] == 0 { 0.0 } else { amounts[r] as f64 / view.capacity[r] as f64 };
     (0..amounts.len()).map(part).collect()
 }
 
-/// The sum of the allocations of all users under a group.
+/// Returns the sum of the allocations of all users under a group.
 fn allocation(view: &View, group: usize) -> Vec<f64> {
     let mut sum = vec![0.0; view.capacity.len()];
     for user in view.users {
@@ -354,12 +355,12 @@ fn allocation(view: &View, group: usize) -> Vec<f64> {
     sum
 }
 
-/// A child as its group sees it.
+/// The values of a child that the share of its group depends on.
 struct Seen {
     vector: Vec<f64>,
-    /// The dominant share over the weight.
+    /// The dominant share divided by the weight.
     share: f64,
-    /// The largest dominant share of a next task under it: alone, and over the weight.
+    /// The largest dominant share of a next task under the child. `step` is that share divided by the weight.
     task: f64,
     step: f64,
     blocked: bool,
@@ -385,7 +386,7 @@ fn group_of(view: &View, group: usize, free: &[u64], counted: &[usize]) -> Seen 
     let least = open().map(|child| child.share).fold(f64::INFINITY, f64::min);
     let mut vector = vec![0.0; free.len()];
     for child in &below {
-        // At most one task ahead of the least.
+        // A child counts as at most one task ahead of the child with the least share.
         let most = least + child.step;
         let ahead = !child.blocked && child.share > most * (1.0 + 1e-12);
         let factor = if ahead { most / child.share } else { 1.0 };
@@ -396,7 +397,8 @@ fn group_of(view: &View, group: usize, free: &[u64], counted: &[usize]) -> Seen 
     Seen { vector, share, task, step: task / GROUPS[group].1 * 1e6, blocked: open().next().is_none() }
 }
 
-/// Returns the place of a row's next tasks on a machine with this capacity and these free amounts, for a user with this allocation.
+/// Returns the rank of a pair: the next tasks of a row, for a user with the allocation `held`, on a machine with this capacity and these
+/// free amounts.
 pub fn pair(
     zoo: Zoo,
     (need, tasks): (&[u64], u64),
@@ -431,7 +433,7 @@ pub struct Accounts {
     earned: u64,
     demands: Vec<u64>,
     pub allocation: Vec<u64>,
-    /// Rounds since anything was launched.
+    /// The number of rounds since the last launch.
     pub idle: u64,
 }
 
@@ -483,13 +485,13 @@ impl Accounts {
         }
     }
 
-    /// Whether a user with this allocation may receive the additional amount.
+    /// Returns whether a user with this allocation may receive the additional amount.
     pub fn admits(&self, user: usize, held: u64, more: u64) -> bool {
         more == 0 || held + more <= self.allocation[user] * 1000
     }
 }
 
-/// The demand of `tasks` tasks of a row.
+/// Returns the demand of `tasks` tasks of a row.
 pub fn times(row: &Row, tasks: u64) -> Vec<u64> {
     row.demand.iter().map(|amount| amount * tasks).collect()
 }

@@ -1,4 +1,4 @@
-//! `plimsoll solve` through the binary: the DRF paper's worked examples, wrong instances, figures, and its own page.
+//! `plimsoll solve` through the binary: the DRF paper's worked examples, invalid instances, figures, and the pages that show its output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::replay::{plimsoll, run, said};
 
-/// How many tasks each user of an instance in `traces/instances` runs under a policy, as fractions.
+/// The number of tasks of each user under a policy, as fractions, for an instance in `traces/instances`.
 struct Row {
     instance: &'static str,
     policy: &'static str,
@@ -19,7 +19,7 @@ const fn row(instance: &'static str, policy: &'static str, tasks: &'static [&'st
     Row { instance, policy, tasks }
 }
 
-/// Ghodsi et al., NSDI 2011: 4.1, 5.1, 5.2, theorems 1 to 6 and the appendix.
+/// Ghodsi et al., NSDI 2011: sections 4.1, 5.1 and 5.2, theorems 1 to 6, and the appendix.
 const EXACT: [Row; 24] = [
     row("drf-example", "drf", &["3", "2"]),
     row("drf-example", "asset", &["63/25", "54/25"]),
@@ -49,7 +49,7 @@ const EXACT: [Row; 24] = [
     row("theorem-6-fourfold", "ceei", &["25", "50"]),
 ];
 
-/// Figure 7's first allocation is irrational: its root was found with 30 digits, from the prices' one equation.
+/// The first allocation of Figure 7 is irrational. Its root was computed with 30 digits, from the single equation for the prices.
 const FIGURE_7: Row = row("theorem-5", "ceei", &["11.2833176273254646", "5.35137328812586049", "3.09470976266076757"]);
 
 fn root() -> &'static Path {
@@ -60,7 +60,7 @@ pub fn instance(name: &str) -> PathBuf {
     root().join("traces/instances").join(format!("{name}.toml"))
 }
 
-/// The JSON that a command which must succeed prints.
+/// Returns the JSON that `plimsoll solve` prints. The command must succeed.
 pub fn solved(path: &Path, args: &[&str]) -> Value {
     let output = run(plimsoll(&["solve"]).arg(path).args(args).args(["--format", "json"]));
     assert!(output.status.success(), "{} {args:?}: {}", path.display(), said(&output));
@@ -97,13 +97,13 @@ fn what_is_no_fraction_comes_out_to_the_last_digits_with_its_certificate() {
     assert_eq!(users(&result).len(), tasks.len());
     for (user, text) in users(&result).iter().zip(tasks) {
         let (found, expected) = (user["tasks"].as_f64().expect("a number"), fraction(text));
-        assert!((found - expected).abs() <= 1e-14 * expected, "{name}: {found} where {expected} was due");
+        assert!((found - expected).abs() <= 1e-14 * expected, "{name}: {found}, expected {expected}");
         assert!(user["tasks_exact"].is_null());
     }
     assert!(result["certificate"]["gap"].as_f64().is_some_and(|gap| gap <= 1e-12), "{result}");
 }
 
-/// Reference: the dual of max x y subject to x + 3y <= 9 and 4x + y <= 18, solved manually.
+/// The reference is the dual of max x y subject to x + 3y <= 9 and 4x + y <= 18, solved manually.
 #[test]
 fn ceei_tells_its_prices() {
     let prices = solved(&instance("drf-example"), &["--policy", "ceei"])["prices"].clone();
@@ -140,7 +140,7 @@ fn a_result_has_every_key_of_the_contract() {
     assert!(all.contains(&"drf") && all.contains(&"asset") && all.iter().all(|name| !name.contains(':')), "{all:?}");
 }
 
-/// An instance in a file of its own.
+/// Writes an instance to a file in a temporary folder.
 fn written(name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join(name);
@@ -164,7 +164,11 @@ fn weights_finite_demands_and_zero_capacities() {
     assert_eq!((&of("dominant_resource")[4], &of("dominant_share")[4]), (&Value::Null, &0.into()));
     assert_eq!(result["utilisation"], serde_json::json!({ "cpu": 1, "gpu": null }));
     let output = run(plimsoll(&["solve"]).arg(&path).args(["--policy", "drf"]));
-    assert!(said(&output).contains("warning: user 'none' needs gpu, of which there is none"), "{}", said(&output));
+    assert!(
+        said(&output).contains("warning: user 'none' needs gpu, of which the cluster has none"),
+        "{}",
+        said(&output)
+    );
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     for part in ["= 51/8", "there is no gpu", "all its tasks run", "cpu is used up", "/ weight", "capacity"] {
         assert!(table.contains(part), "{part} is missing in\n{table}");
@@ -185,7 +189,7 @@ fn extreme_numbers_come_out_finite() {
     }
 }
 
-/// The same instance in both syntaxes.
+/// The same instance in TOML and in JSON.
 const TOML: &str = "[capacity]\nmemory = 18\ncpu = 9.5\n[[user]]\nname = \"A\"\ndemand = { cpu = 1, memory = 4 }\n\
                     [[user]]\nname = \"B\"\ndemand = { cpu = 3, memory = 0.1 }\nweight = { cpu = 2 }\ntasks = 2\n";
 const JSON: &str = r#"{"user": [{"name": "A", "demand": {"memory": 4, "cpu": 1}},
@@ -198,7 +202,7 @@ pub fn piped(text: &str, args: &[&str]) -> std::process::Output {
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let mut input = child.stdin.take().expect("a pipe");
-    // The binary may refuse to read; its message says more than a broken pipe.
+    // The binary may exit before it reads the input. The broken pipe is ignored, because the binary's message is more specific.
     let _ = input.write_all(text.as_bytes());
     drop(input);
     child.wait_with_output().expect("the binary ends")
@@ -220,16 +224,16 @@ fn both_syntaxes_and_standard_input_give_the_same() {
     }
 }
 
-/// A wrong instance (TOML, or JSON if it starts with a brace) and what the message says.
+/// An invalid instance: the mistake, the text (TOML, or JSON if it starts with a brace), and the parts of the message.
 pub type Wrong = (&'static str, &'static str, &'static [&'static str]);
 
 const CAPACITY: &str = "[capacity]\ncpu = 9\nmemory = 18\n";
 
-/// Follow [`CAPACITY`], in line 4 and below.
+/// Invalid users. The text follows [`CAPACITY`], so it starts on line 4.
 const WRONG_USERS: [Wrong; 23] = [
     ("no users", "", &["user: is missing", "[[user]]"]),
-    ("an empty list", "[[users]]\n", &["line 4, column 3: 'users' is no key (did you mean 'user'?)"]),
-    ("one user", "[user]\nname = \"A\"\n", &["line 4", "user: a table is no list of users"]),
+    ("a misspelt list", "[[users]]\n", &["line 4, column 3: 'users' is no key (did you mean 'user'?)"]),
+    ("a table instead of a list", "[user]\nname = \"A\"\n", &["line 4", "user: a table is no list of users"]),
     ("no demand", "[[user]]\nname = \"A\"\n", &["line 4", "user 'A', demand: is missing", "{ cpu = 1, memory = 1 }"]),
     (
         "a misspelt resource",
@@ -248,17 +252,17 @@ const WRONG_USERS: [Wrong; 23] = [
     ("too large", "[[user]]\ndemand = { cpu = 1e101 }\n", &["line 5", "1e-100 to 1e100"]),
     ("an integer past 64 bits", "[[user]]\ndemand = { cpu = 9999999999999999999999 }\n", &["line 5", "too large"]),
     ("text", "[[user]]\ndemand = { cpu = \"4\" }\n", &["line 5", "cpu: '4' is not a number"]),
-    ("no fraction", "[[user]]\ndemand = { cpu = \"1/0\" }\n", &["line 5", "cpu: '1/0' is no fraction"]),
+    ("an invalid fraction", "[[user]]\ndemand = { cpu = \"1/0\" }\n", &["line 5", "cpu: '1/0' is no fraction"]),
     ("a date", "[[user]]\ndemand = { cpu = 2011-03-30 }\n", &["line 5", "a date is not a number"]),
     ("a demand that is no table", "[[user]]\ndemand = [1, 4]\n", &["line 5", "demand: a list is no table"]),
     (
-        "nothing without end",
+        "a demand of 0 with unlimited tasks",
         "[[user]]\ndemand = { cpu = 0 }\n",
-        &["line 5", "demand: is 0 with endless tasks", "`tasks`"],
+        &["line 5", "demand: is 0 with unlimited tasks", "`tasks`"],
     ),
     ("a weight of 0", "[[user]]\ndemand = { cpu = 1 }\nweight = 0\n", &["line 6", "weight: 0 is no weight", "above 0"]),
     (
-        "a weight of nothing known",
+        "a weight of an unknown resource",
         "[[user]]\ndemand = { cpu = 1 }\nweight = { gpu = 2 }\n",
         &["line 6, column 12: user 'user 1', weight: 'gpu' is no resource of [capacity]", "cpu, memory"],
     ),
@@ -273,7 +277,7 @@ const WRONG_USERS: [Wrong; 23] = [
         "[[user]]\nname = \"A\"\ndemand = { cpu = 1 }\n[[user]]\nname = \"A\"\ndemand = { cpu = 2 }\n",
         &["line 8, column 8: user 'A': user 2 has the name of an earlier one"],
     ),
-    ("a name that is none", "[[user]]\nname = 3\ndemand = { cpu = 1 }\n", &["line 5", "user 1, name: 3 is no name"]),
+    ("a name that is no text", "[[user]]\nname = 3\ndemand = { cpu = 1 }\n", &["line 5", "user 1, name: 3 is no name"]),
 ];
 
 const WRONG: [Wrong; 14] = [
@@ -284,9 +288,9 @@ const WRONG: [Wrong; 14] = [
     ("nan capacity", "[capacity]\ncpu = nan\n", &["line 2", "capacity, cpu: nan is not a number"]),
     ("a nameless resource", "[capacity]\n\"\" = 1\n", &["line 2", "'' is no name of a resource"]),
     ("an unknown table", "[capactiy]\ncpu = 1\n", &["line 1", "'capactiy' is no key (did you mean 'capacity'?)"]),
-    ("no TOML", "[capacity\ncpu = 1\n", &["line 1, column"]),
+    ("invalid TOML", "[capacity\ncpu = 1\n", &["line 1, column"]),
     ("a key twice", "[capacity]\ncpu = 1\ncpu = 2\n", &["line 3, column 1", "duplicate key"]),
-    ("no JSON", "{\"capacity\": {\"cpu\": 9,}}", &["line 1 column 24"]),
+    ("invalid JSON", "{\"capacity\": {\"cpu\": 9,}}", &["line 1 column 24"]),
     ("a JSON key twice", "{\"capacity\": {\"cpu\": 9, \"cpu\": 8}}", &["'cpu' appears twice", "line 1 column"]),
     ("null", "{\"capacity\": {\"cpu\": null}}", &["capacity, cpu: null is not a number"]),
     ("a JSON number past all bounds", "{\"capacity\": {\"cpu\": 1e999}}", &["out of range", "line 1"]),
@@ -297,24 +301,24 @@ const WRONG: [Wrong; 14] = [
     ),
 ];
 
-/// Checks the output for wrong input: exit code 2, a message of one line, the wrong line below it, an empty stdout. The error names
+/// Checks the output for invalid input: exit code 2, an empty stdout, and a message of one line, which the invalid line may follow. Errors:
 /// the deviation.
 pub fn refusal(output: &std::process::Output, says: &[&str]) -> Result<(), String> {
     let message = said(output);
     let missing = says.iter().find(|part| !message.contains(*part));
     let wrong = if output.status.code() != Some(2) {
-        format!("{} where exit code 2 was due", output.status)
+        format!("{}, expected exit code 2", output.status)
     } else if !output.stdout.is_empty() {
         "results on stdout although the input was wrong".to_owned()
     } else if message.len() > 2000 || ![1, 4].contains(&message.trim_end().lines().count()) {
-        "the message is not one short line, and the line that is wrong".to_owned()
+        "the message is not one short line, with or without the invalid line below it".to_owned()
     } else if let Some(missing) = missing {
         format!("{missing:?} is not in the message")
     } else {
         return Ok(());
     };
     let shown: String = message.chars().take(500).collect();
-    Err(format!("{wrong}; it said: {}", shown.trim_end()))
+    Err(format!("{wrong}; the message is: {}", shown.trim_end()))
 }
 
 #[test]
@@ -323,7 +327,7 @@ fn every_wrong_instance_is_refused_with_its_place() {
     all_refused(CAPACITY, &WRONG_USERS);
 }
 
-/// Fails if one of these instances, behind a text that all begin with, is not refused as it should be.
+/// Fails if one of these instances, each with the text `before` in front of it, is not refused with its message.
 pub fn all_refused(before: &str, wrong: &[Wrong]) {
     let mut failed = Vec::new();
     for (what, text, says) in wrong.iter().map(|(what, text, says)| (*what, format!("{before}{text}"), *says)) {
@@ -380,7 +384,7 @@ fn the_figure_is_drawn_whole_in_either_format() {
         std::fs::read(&path).expect("the figure is written")
     };
     let svg = draw("a.svg");
-    assert_eq!(svg, draw("b.SVG"), "the bytes repeat");
+    assert_eq!(svg, draw("b.SVG"), "two drawings have the same bytes");
     let svg = String::from_utf8(svg).expect("an SVG is text");
     let tree = resvg::usvg::Tree::from_str(&svg, &resvg::usvg::Options::default()).expect("a well-formed SVG");
     assert!(tree.size().width() > 150.0 && tree.size().height() > 100.0);
@@ -405,7 +409,7 @@ fn help_has_examples() {
     }
 }
 
-/// The bodies of a page's fenced blocks of one kind.
+/// Returns the bodies of a page's fenced blocks of one kind.
 pub fn blocks(page: &str, kind: &str) -> Vec<String> {
     let fence = format!("```{kind}\n");
     page.split(&fence).skip(1).filter_map(|rest| Some(rest.split("```").next()?.to_owned())).collect()
@@ -432,7 +436,8 @@ fn the_pages_show_what_the_program_does() {
     }
 }
 
-/// Ghodsi et al., NSDI 2011, 4.1 (3 and 2 tasks are whole), 5.1, and Parkes, Procaccia and Shah, EC 2012.
+/// The examples are from Ghodsi et al., NSDI 2011, section 4.1 (with integers of 3 and 2 tasks) and section 5.1, and from Parkes, Procaccia
+/// and Shah, EC 2012.
 #[test]
 fn whole_tasks_are_served_in_order() {
     let tasks = |args: &[&str]| -> Vec<u64> {
@@ -442,7 +447,8 @@ fn whole_tasks_are_served_in_order() {
     assert_eq!(tasks(&["--policy", "drf"]), [3, 2]);
     assert_eq!(tasks(&["--policy", "drf", "--on-blocked", "stop", "--ties", "highest-id"]), [3, 2]);
     assert_eq!(tasks(&["--policy", "drf", "--post"]), [3, 2]);
-    // Targets 45/11 and 18/11: A, B, A, A (11/15 of its target), B (22/18), and cpu is used up.
+    // The targets are 45/11 and 18/11. The order is A, B, A, A (3 tasks, 11/15 of the target), B (2 tasks, 22/18 of the target). Then the
+    // CPU is used up.
     assert_eq!(tasks(&["--policy", "ceei"]), [3, 2]);
     let wrong = run(plimsoll(&["solve"]).arg(instance("drf-example")).args(["--policy", "drf", "--post"]));
     assert_eq!(wrong.status.code(), Some(2), "--post needs --whole-tasks");

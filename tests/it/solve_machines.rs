@@ -1,9 +1,9 @@
-//! `plimsoll solve` on machines that differ: the papers' examples, wrong machines, and policies that see one pool.
+//! `plimsoll solve` on different machines: the papers' examples, invalid machines, and policies that require one pool.
 
 use crate::replay::{plimsoll, run};
 use crate::solve::{Wrong, all_refused, instance, refusal, solved, users};
 
-/// Wang, Li and Liang, INFOCOM 2014; the others by hand from the definitions.
+/// The example of DRFH is from Wang, Li and Liang, INFOCOM 2014. The other allocations are computed by hand from the definitions.
 const EXACT: [(&str, &str, &[&str]); 6] = [
     ("drfh-example", "drfh", &["10", "10"]),
     ("drfh-example", "psdsf", &["10", "10"]),
@@ -70,13 +70,17 @@ const WRONG: [Wrong; 11] = [
     ("a number of machines", "machine = 4\n[capacity]\ncpu = 9\n", &["line 1", "machine: 4 is no list of machines"]),
     ("the former key", "[[machines]]\n", &["line 1", "'machines' is no key (did you mean 'machine'?)"]),
     (
-        "a part of a machine",
+        "a fractional number of machines",
         "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n[[machine]]\ncount = 1.5\n",
         &["line 6", "machine 'machine 1', count: 1.5 is no number of machines"],
     ),
-    ("machines of nothing", "machine = [{ count = 2 }]\n", &["line 1", "machine 'machine 1', capacity: is missing"]),
     (
-        "a machine's foreign resource",
+        "machines without capacity",
+        "machine = [{ count = 2 }]\n",
+        &["line 1", "machine 'machine 1', capacity: is missing"],
+    ),
+    (
+        "a resource that the cluster lacks",
         "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\n[[machine]]\n\
       capacity = { cpu = 9, gpu = 1 }\n",
         &["line 6", "machine 'machine 1', capacity: 'gpu' is no resource"],
@@ -92,12 +96,12 @@ const WRONG: [Wrong; 11] = [
         &["line 6, column 7: user 'user 1', on: 'm2' is no machine; did you mean 'm1'? expected one of m1"],
     ),
     (
-        "no machine to run on",
+        "an empty list of allowed machines",
         "[[machine]]\ncapacity = { cpu = 1 }\n[[user]]\ndemand = { cpu = 1 }\non = []\n",
         &["line 5, column 6: user 'user 1', on: the list is empty"],
     ),
     (
-        "a pool to run on",
+        "an allowed machine of a pool",
         "[capacity]\ncpu = 9\n[[user]]\ndemand = { cpu = 1 }\non = [\"m1\"]\n",
         &["line 5", "user 'user 1', on: there are no machines"],
     ),

@@ -12,7 +12,7 @@ use crate::replay::{plimsoll, run, said};
 pub struct Replayed(tempfile::TempDir);
 
 impl Replayed {
-    /// Fifo and DRF on a machine of ten cores; `plan` is put before the tables of the plan.
+    /// Runs fifo and DRF on a machine of ten cores. `plan` is inserted before the tables of the plan.
     pub fn new(rows: &str, plan: &str) -> Replayed {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let trace = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib\n{rows}");
@@ -29,13 +29,13 @@ impl Replayed {
         Replayed(dir)
     }
 
-    /// The numbers of a column.
+    /// Returns the numbers of a column.
     pub fn column(&self, table: &str, policy: &str, name: &str) -> Vec<Option<f64>> {
         let file = format!("out/{table}/policy={}/run=0/{table}.parquet", partition(policy));
         Frame::open(&self.0.path().join(file)).numbers(name)
     }
 
-    /// The number in the `runs` table.
+    /// Returns the first number of a column of the `runs` table.
     pub fn one(&self, policy: &str, name: &str) -> f64 {
         self.column("runs", policy, name)[0].unwrap_or_else(|| panic!("{name} of {policy} has no value"))
     }
@@ -45,8 +45,9 @@ fn near(found: f64, wanted: f64) {
     assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
 }
 
-/// Two users bring 100 s of the whole cluster each at the same time. Fair sharing serves both evenly over 200 s: their work
-/// is 100 s old in the mean. First come first served gives the first everything for 100 s (50 s), then the second (150 s).
+/// Two users submit 100 s of work for the whole cluster each at the same time. Fair sharing serves both evenly over 200 s, so that their
+/// work is 100 s old on average when it is served. First come first served gives the whole cluster to the first user for 100 s (50 s on
+/// average), and then to the second user (150 s on average).
 #[test]
 fn a_policy_that_lets_one_user_wait_is_less_fair() {
     let both = Replayed::new("a,ann,0,10,100,1,0\nb,bob,0,10,100,1,0\n", "");
@@ -67,8 +68,7 @@ fn a_policy_that_lets_one_user_wait_is_less_fair() {
     near(both.one("drf", "speed_gap"), 0.0);
 }
 
-/// Half of the time one user waits alone under fifo, and is perfectly even with itself: the measure over the backlogged
-/// users of each policy cannot see the difference that the measure over all users sees.
+/// A user that is alone has the same speed under every policy: the Jain index is 1, and the gap is 0.
 #[test]
 fn a_lone_user_is_even_under_every_policy() {
     let alone = Replayed::new("a,ann,0,10,100,1,0\n", "");
@@ -78,7 +78,7 @@ fn a_lone_user_is_even_under_every_policy() {
     }
 }
 
-/// A user that asks for little, in the middle of another's work: fifo makes it wait for all of it.
+/// A light user submits little work during the work of a heavy user. Under fifo it waits until that work is complete.
 #[test]
 fn a_light_user_that_waits_behind_a_heavy_one_is_the_slowest() {
     let both = Replayed::new("a,heavy,0,10,100,1,0\nb,light,10,10,1,1,0\nc,light,50,10,1,1,0\n", "");
@@ -87,20 +87,22 @@ fn a_light_user_that_waits_behind_a_heavy_one_is_the_slowest() {
         both.column("users", "fifo", "fair_service_delay_s"),
         both.column("users", "drf", "fair_service_delay_s")
     );
-    // At once by fair sharing, 5 s old; under fifo both jobs start at 100 s and are 95 s and 55 s old.
+    // Fair sharing serves the light user's jobs at once: their work is 5 s old on average. Under fifo both jobs start at 100 s, and their
+    // work is 95 s and 55 s old on average.
     assert_eq!(both.column("users", "drf", "fair_service_delay_s")[1], Some(5.0));
     near(speeds("fifo")[1], 5.0 / 75.0);
     assert_eq!(speeds("drf")[1], 1.0);
     assert!(both.one("drf", "speed_jain") > 0.99 && both.one("fifo", "speed_jain") < 0.6);
 }
 
-/// Under a horizon the work counts that the reference serves by then, and what the policy has not served of it has its age at the
-/// horizon. Work before the window delays other work and is not judged.
+/// With a horizon, only the work counts that the reference serves before the horizon. If the policy has not served a part of this work, the
+/// part has its age at the horizon. Work that is submitted before the window delays other work and is not judged.
 #[test]
 fn cuts_windows_and_what_never_fits() {
     let cut = Replayed::new("a,ann,0,10,100,1,0\nb,bob,0,10,100,1,0\nc,bob,0,10,1,11,0\n", "until = \"100s\"");
     let delays: Vec<f64> = cut.column("users", "fifo", "service_delay_s").into_iter().flatten().collect();
-    // The reference serves 50 s of each until the cut. Fifo has served 50 s of ann's work after 50 s, and has not started bob's.
+    // The reference serves 50 s of each user's work until the horizon. Fifo serves 50 s of ann's work in the first 50 s, and does not start
+    // bob's work.
     near(delays[0], 25.0);
     near(delays[1], 100.0);
     let fair: Vec<f64> = cut.column("users", "fifo", "fair_service_delay_s").into_iter().flatten().collect();
@@ -109,14 +111,15 @@ fn cuts_windows_and_what_never_fits() {
     assert_eq!(cut.column("users", "fifo", "fair_work_served"), [Some(1.0), Some(0.0)]);
     near(cut.column("users", "fifo", "speed")[0].expect("judged work"), 2.0);
     assert_eq!(cut.column("users", "fifo", "speed")[1], Some(0.0));
-    // 111 s of work of bob and 100 s of ann, of which 100 s are served.
+    // Of 111 s of bob's work and 100 s of ann's work, 100 s are served.
     near(cut.one("fifo", "work_unserved"), 1.0 - 100.0 / 211.0);
     let late = Replayed::new("a,ann,0,10,100,1,0\nb,bob,1,10,100,1,0\n", "measure = { from = \"1s\" }");
     assert_eq!(late.column("users", "fifo", "speed")[0], None);
     assert_eq!(late.one("fifo", "speed_jain"), 1.0);
 }
 
-/// The machine fails four seconds into the task and is back two seconds later: it runs from 6 s to 16 s.
+/// The machine fails four seconds after the start of the task and joins two seconds later. The task runs again from 6 s to 16 s after its
+/// submission.
 #[test]
 fn a_task_that_is_stopped_is_served_when_it_runs_again() {
     let stopped = Replayed::new("a,ann,1000,10,1,1,0\n", "");

@@ -5,7 +5,7 @@ use plimsoll::metrics::{Design, bootstrap, difference, mean_interval};
 use crate::property::search;
 use crate::study_run::Scratch;
 
-/// The rows of a CSV file, by column name.
+/// Reads the rows of a CSV file, with values by the name of their column.
 fn csv(place: &Scratch, file: &str) -> Vec<std::collections::HashMap<String, String>> {
     let mut reader = csv::Reader::from_path(place.path(file)).expect("a CSV file");
     reader.deserialize().map(|row| row.expect("a row")).collect()
@@ -34,7 +34,7 @@ fn smaller(case: &Constant) -> Vec<Constant> {
     if case.seeds > 2 { vec![Constant { seeds: case.seeds - 1, ..case.clone() }] } else { Vec::new() }
 }
 
-/// Values that are equal in all seeds: intervals of one point, no effect size, and the p-values that are documented.
+/// Values that are equal in all seeds have intervals of one point, no effect size, and the documented p-values.
 fn constants_have_no_spread(case: &Constant) -> Result<(), String> {
     let &Constant { seeds: n, base, new } = case;
     let check = |what: &str, holds: bool| if holds { Ok(()) } else { Err(format!("{what}: {case:?}")) };
@@ -43,7 +43,7 @@ fn constants_have_no_spread(case: &Constant) -> Result<(), String> {
         check("one point", (interval.mean, interval.low, interval.high) == (value, Some(value), Some(value)))?;
     }
     let some = |value: f64| vec![Some(value); n];
-    // Two of the ways to choose the runs of one policy.
+    // The least p-value of the unpaired test: two of the ways to choose the runs of one policy.
     let ways = (1..=n).fold(1.0, |ways, at| ways * (n + at) as f64 / at as f64);
     for (design, least) in [(Design::Paired, 0.5f64.powi(n as i32 - 1)), (Design::Unpaired, 2.0 / ways)] {
         let found = difference(design, &some(base), &some(new), 0.95).expect("two or more");
@@ -62,7 +62,7 @@ fn equal_values_have_no_spread() {
     search(file!(), 500, draw, smaller, constants_have_no_spread).unwrap_or_else(|broken| panic!("{broken:?}"));
 }
 
-/// The same difference in every seed, of bases that differ: equal up to rounding.
+/// The difference is the same in every seed and the bases differ, so the differences are equal up to rounding.
 #[test]
 fn equal_differences_have_no_spread() {
     let some = |values: &[f64]| values.iter().map(|&value| Some(value)).collect::<Vec<_>>();
@@ -73,14 +73,14 @@ fn equal_differences_have_no_spread() {
             let found = difference(Design::Paired, &some(&bases), &some(&news), 0.95).expect("two or more");
             assert_eq!((found.test.p, found.effect), (Some(0.5f64.powi(n - 1)), None), "{n} seeds, {step}");
         }
-        // Only rounding: no difference.
+        // Values that differ only by rounding have no difference.
         let news: Vec<f64> = bases.iter().map(|base| base * (1.0 + f64::EPSILON)).collect();
         let found = difference(Design::Paired, &some(&bases), &some(&news), 0.95).expect("two or more");
         assert_eq!((found.test.p, found.test.difference.mean), (Some(1.0), 0.0), "{n} seeds");
     }
 }
 
-/// A row of differences that are the same double in nine seeds had p = 1.6e-127 and an effect size of 5e15.
+/// Differences that are the same double in nine seeds once had p = 1.6e-127 and an effect size of 5e15.
 #[test]
 fn a_difference_without_spread_has_the_p_value_of_the_permutation_test() {
     let place = Scratch::new(include_str!("field/no-spread.toml"));
@@ -112,7 +112,8 @@ fn thinning_that_keeps_all_is_no_randomness() {
     place.run("out", &[]);
 }
 
-/// The means over seeds of the settings that no key names: of two cells that see the same workloads, not of six runs.
+/// A mean over axes that no key names is computed within each seed: the interval is that of the means of two cells with the same workloads,
+/// not of six runs.
 #[test]
 fn figures_average_unnamed_axes_within_a_seed() {
     const MORE: &str = "[[figure]]\nkind = \"bars\"\nx = \"workload.arrival.mean\"\ny = \"completion_mean_s\"\n\
@@ -146,7 +147,7 @@ fn figures_average_unnamed_axes_within_a_seed() {
     assert!(csv(&place, "out/figures/cdf.csv").iter().all(|row| row["n"] == "3"));
 }
 
-/// A distribution is of one cell and one policy.
+/// A distribution must show the runs of one cell and one policy.
 #[test]
 fn distributions_do_not_mix_cells() {
     let plan = include_str!("field/figure-pools-cells.toml");

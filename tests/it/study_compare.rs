@@ -35,7 +35,7 @@ fn what_changed_is_told_with_significance() {
         assert!((number("after") - number("before") - number("change")).abs() < 1e-6, "{change}");
         assert!(number("p_holm") >= number("p") && number("seeds") <= 6.0, "{change}");
     }
-    // Only what both have is compared: one cell and six of eight seeds.
+    // Only the runs that both folders have are compared: one cell with six of eight seeds.
     let found = compare(&path("a"), &path("c"), &[]);
     assert!(found.contains("24 runs only in the first (mean-3.0, drf, seed 1, ..)"), "{found}");
     assert!(
@@ -70,7 +70,7 @@ fn folders_that_cannot_be_compared_are_refused() {
     refused("a", "a", &["--metric", "used_cp"], "did you mean 'used_cpu'?");
 }
 
-/// Users of a closed loop submit when their last job has ended.
+/// In a closed loop each user submits its next job when its previous job has ended.
 const LOOP: &str = r#"
 name = "loop"
 policies = ["drf", "fifo"]

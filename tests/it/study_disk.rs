@@ -21,7 +21,7 @@ pub fn check(output: &Output, folder: &Path, expected: &BTreeMap<String, Vec<u8>
         assert!(!path.contains(".plimsoll-"), "{path} is left");
         assert!(
             is_as_it_will_be(folder, &path, &bytes, expected),
-            "{path} is not as it will be: {} bytes",
+            "{path} does not have its final contents: {} bytes",
             bytes.len()
         );
     }
@@ -39,7 +39,7 @@ pub fn is_as_it_will_be(folder: &Path, path: &str, bytes: &[u8], expected: &BTre
     }
 }
 
-/// Files cannot grow beyond a number of blocks of 512 bytes.
+/// In this test files cannot grow beyond a number of blocks of 512 bytes.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_grow_is_not_kept() {
@@ -47,7 +47,7 @@ fn a_file_that_may_not_grow_is_not_kept() {
     place.run("whole", &[]);
     let expected = contents(&place.path("whole"));
     for blocks in [0, 4, 16, 40] {
-        // The shell replaces itself with the program, which inherits the ignored signals.
+        // The shell replaces itself with the program, which inherits the ignored signal.
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_plimsoll"), "run", "-j", "2"]);

@@ -1,4 +1,4 @@
-//! A study that is killed again and again ends with the same bytes as one that was not.
+//! A study that is killed repeatedly ends with the same bytes as a study that is not killed.
 
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -22,12 +22,12 @@ impl Drop for Running {
     }
 }
 
-/// How many runs have left a receipt.
+/// Returns the number of runs with a receipt.
 fn receipts(folder: &Path) -> usize {
     files(folder).iter().filter(|path| path.parent().is_some_and(|parent| parent.ends_with("done"))).count()
 }
 
-/// Kills a run of the plan `moment` after it has completed `more` additional runs. Returns false if it ended before.
+/// Kills a run of the plan `moment` after it has completed `more` additional runs. Returns false if the process ended before.
 fn kill(place: &Scratch, out: &str, args: &[&str], more: usize, moment: Duration) -> bool {
     let folder = place.path(out);
     let enough = receipts(&folder) + more;
@@ -104,7 +104,7 @@ fn a_study_of_500_runs_killed_twenty_times_ends_with_the_same_bytes() {
     compare(&five_hundred(60), 20);
 }
 
-/// The same with longer runs. `cargo test --release --test it -- --ignored study_kill`.
+/// The same test with longer runs: `cargo test --release --test it -- --ignored study_kill`.
 #[test]
 #[ignore = "minutes"]
 fn a_study_of_500_longer_runs_killed_twenty_times_ends_with_the_same_bytes() {

@@ -1,4 +1,5 @@
-//! The statistics on a queue of known mean completion time: M/M/c, by the engine, with the warm-up cut off.
+//! Confidence intervals for the mean completion time of an M/M/c queue, which is known. The engine simulates the queue, and the warm-up is
+//! excluded.
 
 use plimsoll::cluster::ClusterSpec;
 use plimsoll::engine::Options;
@@ -9,17 +10,17 @@ use plimsoll::policy::Registry;
 use plimsoll::units::{Span, Time};
 use plimsoll::workload::synthetic::Generator;
 
-/// Servers, and the arrival rate over the service rate of one of them.
+/// The number of servers. `LOAD` is the arrival rate divided by the service rate of one server.
 const SERVERS: u32 = 4;
 const LOAD: f64 = 2.4;
 
-/// Seeds of one repetition, and repetitions.
+/// The number of seeds of one repetition, and the number of repetitions.
 const SEEDS: u64 = 8;
 const REPETITIONS: u64 = 1000;
 
-/// The mean wait in a queue of `c` servers, in mean service times: C(c, a) / (c − a) with Erlang's C.
+/// Returns the mean wait in a queue of `c` servers, in mean service times: C(c, a) / (c − a) with Erlang's C.
 fn erlang_c(c: u32, a: f64) -> f64 {
-    // Erlang's B by its recursion (servers one by one), and C of it.
+    // Erlang's B, by its recursion over the number of servers. Erlang's C is computed from B.
     let b = (1..=c).fold(1.0, |b, k| a * b / (f64::from(k) + a * b));
     let servers = f64::from(c);
     servers * b / (servers - a * (1.0 - b)) / (servers - a)
@@ -32,7 +33,7 @@ fn erlang_c_is_right() {
     assert!((erlang_c(2, 1.0) - 1.0 / 3.0).abs() < 1e-12);
 }
 
-/// The mean completion time in seconds of one seed, of jobs that arrive in the window.
+/// Returns the mean completion time of one seed in seconds, for jobs that arrive in the window.
 fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
     let supply = Supply::generate(generator, seed).expect("a valid generator");
     let cluster = ClusterSpec::parse("machines", &format!("1x{SERVERS}c")).expect("a cluster");
@@ -69,7 +70,7 @@ fn intervals_cover_the_known_completion_time_of_a_queue() {
         1.0 / LOAD
     );
     let generator: Generator = toml::from_str(&text).expect("a generator");
-    // Eight times as long as the queue remembers its start: 1 / (√c − √a)² is 5 s.
+    // The warm-up is eight times the relaxation time of the queue, 1 / (√c − √a)² = 5 s.
     let window = Window { from: Time::ZERO + Span::from_secs(40), to: Time::NEVER };
     let exact = 1.0 + erlang_c(SERVERS, LOAD);
     let (mut covered, mut sum) = (0, 0.0);

@@ -1,5 +1,5 @@
-//! The records of a results folder: foreign files remain, one process writes at a time, and every change since the writing is reported by
-//! its readers, or repaired.
+//! The records of a results folder: foreign files remain, one process writes at a time, and a change of a written file is either reported
+//! by the commands that read it or repaired.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ fn files_of_others_are_in_the_way_and_stay() {
 fn files_of_others_beside_results_stay() {
     let place = Scratch::new(&small());
     write_all(&place.path("out"), &["notes.txt", "data/jobs.parquet"]);
-    assert!(place.run("out", &[]).contains("2 files or folders that are no results; they stay"));
-    // In a folder of results names prove nothing.
+    assert!(place.run("out", &[]).contains("2 files or folders that are not results; they are kept"));
+    // In a folder of results, a file name does not prove that Plimsoll wrote the file.
     let mine = [
         "users/alice.json",
         "jobs/mydata.parquet",
@@ -79,11 +79,11 @@ fn files_of_others_beside_results_stay() {
     assert_eq!(
         (tables("runs/"), tables("users/"), tables("jobs/policy=drf/")),
         (3, 0, 0),
-        "the earlier plan's are gone"
+        "the tables of the earlier plan are removed"
     );
 }
 
-/// Two processes at once: each of them succeeds, or reports the other one. The folder is complete at the end.
+/// Two processes run at once. Each of them succeeds, or reports the other process. The folder is complete at the end.
 #[test]
 fn of_two_processes_one_waits_its_turn() {
     let place = Scratch::new(&five_hundred(20).replace("seeds = 50", "seeds = 10"));
@@ -121,8 +121,8 @@ fn of_two_processes_one_waits_its_turn() {
     }
 }
 
-/// Flips one bit of any file of a study: every reader of the file reports it or does not need it, and another run of the plan produces the
-/// same bytes again. `PLIMSOLL_FLIPS=10000` sets the number of flips.
+/// Flips one bit of any file of a study. Commands that read the file report the change or are unaffected by it, and another run of the plan
+/// produces the same bytes again. `PLIMSOLL_FLIPS=10000` sets the number of flips.
 #[test]
 fn a_flipped_bit_anywhere_is_noticed_and_mended() {
     let place = Scratch::new(&SWEEP.replace("seeds = 3", "seeds = 2").replace("[2.0, 3.0, 5.0]", "[2.0, 3.0]"));
@@ -179,7 +179,7 @@ fn what_is_missing_is_said_by_all_who_draw_or_compare() {
     ] {
         let output = verb(name, &folders.iter().map(|folder| place.path(folder)).collect::<Vec<_>>());
         assert!(output.status.success(), "{name}: {}", said(&output));
-        assert!(said(&output).contains("4 of 6 runs are here"), "{name}: {}", said(&output));
+        assert!(said(&output).contains("4 of 6 runs are complete"), "{name}: {}", said(&output));
         assert!(said(&output).contains("not as it was written"), "{name}: {}", said(&output));
     }
     let table = files(&place.path("other").join("runs")).remove(0);
@@ -194,7 +194,8 @@ fn what_is_missing_is_said_by_all_who_draw_or_compare() {
     }
 }
 
-/// Replaces a trace and weights by others and back during a study: the remaining results are of one or the other.
+/// Swaps the trace and the weights with other files and back during a study. The results of a successful study are those of one pair of
+/// files.
 #[test]
 fn inputs_that_are_swapped_while_runs_read_them_are_noticed() {
     let plan = "name = \"swapped\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 12\nweights = \"in/weights.csv\"\n\
@@ -252,5 +253,5 @@ fn inputs_that_are_swapped_while_runs_read_them_are_noticed() {
             return;
         }
     }
-    assert!(noticed > 0, "nothing was ever swapped while it was read");
+    assert!(noticed > 0, "no swap was ever noticed");
 }

@@ -77,8 +77,8 @@ impl Scratch {
         self.dir.path().join(name)
     }
 
-    /// Creates the folder in memory, if the system has a memory file system with a free gibibyte: for thousands of files
-    /// that need not outlive a test.
+    /// Creates the folder in memory if the system has a memory file system with a free gibibyte. This is for thousands of files that need
+    /// not outlive a test.
     pub fn in_memory(plan: &str) -> Scratch {
         const MEMORY: &str = "/dev/shm";
         let free = std::process::Command::new("df").args(["-Pk", MEMORY]).output().ok().and_then(|output| {
@@ -124,7 +124,7 @@ fn a_sweep_is_the_same_with_threads_and_in_shards() {
     assert_eq!(differences(&whole, &contents(&place.path("two"))), [""; 0], "two threads");
     let message = place.refused("shards", &["--gather"]);
     assert!(message.contains("18 runs are missing"), "{message}");
-    // In any order, one of them twice, one by a job array.
+    // The shards run in any order: one of them twice, and one as the task of a job array.
     place.run("shards", &["--shard", "2/3"]);
     let mut array = place.command("shards", &["--shard", "auto"]);
     array.env("SLURM_ARRAY_TASK_ID", "0").env("SLURM_ARRAY_TASK_MIN", "0").env("SLURM_ARRAY_TASK_COUNT", "3");
@@ -171,7 +171,7 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     assert_eq!(csv.lines().count(), found.height() + 1);
     let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
     assert!(page.contains("Does load matter?") && page.contains("href=\"./cell%3Dmean-5.0/report.html\""));
-    // The answer in words, the table that it rests on, the figures, and all else.
+    // The page has, in this order, the answer in words, its table, the figures, and all other results.
     let marks = [
         "Mean completion time under fifo, against drf: ",
         "Mean completion time: difference from drf",
@@ -181,14 +181,14 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     let places: Vec<usize> =
         marks.iter().map(|mark| page.find(mark).unwrap_or_else(|| panic!("{mark} is missing"))).collect();
     assert!(places.is_sorted(), "{places:?}");
-    // One comparison a cell: there is nothing to correct for.
+    // Each cell has one comparison, so there is no correction for multiple comparisons.
     assert!(
-        page.contains("in t tests paired by seed. Of cells without any difference one in twenty"),
+        page.contains("in t tests paired by seed. Of cells without any true difference, about one"),
         "policies in cells"
     );
     assert!(!page.contains("class=\"notes\"") || !page.contains("A report of its own: "), "links are no warnings");
     assert!(place.path("out/cell=mean-5.0/report.html").exists());
-    // The same from the tables alone.
+    // The report that is drawn again from the tables alone is the same.
     let before = contents(&place.path("out"));
     let output = run(plimsoll(&["report"]).arg(place.path("out")));
     assert!(output.status.success(), "{}", said(&output));
@@ -199,10 +199,11 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
 fn what_is_missing_or_broken_is_run_again_and_nothing_else() {
     let place = Scratch::new(SWEEP);
     let message = place.run("out", &["-j", "1"]);
-    assert!(!message.contains("there already"), "{message}");
+    assert!(!message.contains("complete already"), "{message}");
     let whole = contents(&place.path("out"));
-    assert!(place.run("out", &[]).contains("18 runs were there already, 0 were made"));
-    // A table cut short, one with a flipped bit, a receipt cut short, a table and a receipt gone, and a temporary file.
+    assert!(place.run("out", &[]).contains("18 runs were complete already, 0 were made"));
+    // Five runs are damaged: a table is cut short, a table has a flipped bit, a table is removed, a receipt is cut short, and a receipt is
+    // removed. A temporary file is left over, too.
     let at = |path: &str| place.path("out").join(path);
     let jobs = at("cell=mean-2.0/jobs/policy=drf/run=0/jobs.parquet");
     let bytes = std::fs::read(&jobs).expect("a table");
@@ -217,7 +218,7 @@ fn what_is_missing_or_broken_is_run_again_and_nothing_else() {
     std::fs::remove_file(&receipts[1]).expect("it is there");
     std::fs::write(at("cell=mean-3.0/jobs/policy=drf/run=0/.plimsoll-left01"), "half").expect("writable");
     let message = place.run("out", &["-j", "2"]);
-    assert!(message.contains("13 runs were there already, 5 were made"), "{message}");
+    assert!(message.contains("13 runs were complete already, 5 were made"), "{message}");
     assert!(message.contains("is not as it was written") && message.contains("it was run again"), "{message}");
     assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0]);
 }
@@ -233,8 +234,8 @@ fn a_changed_plan_is_refused_with_what_differs() {
     }
     let message = place.refused("out", &["--set", "seeds=1", "--set", "workload.arrival.mean=7.0", "--dry-run"]);
     assert!(message.contains("sweep") && message.contains("7.0"), "{message}");
-    assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0], "nothing was touched");
-    // `--restart` discards the old cells: no remaining file of theirs is read as a result.
+    assert_eq!(differences(&whole, &contents(&place.path("out"))), [""; 0], "the results are unchanged");
+    // `--restart` discards the old cells, so that their files are not read as results.
     place.run("out", &["--restart", "--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     place.run("fresh", &["--set", "seeds=1", "--set", "workload.arrival.mean=[2.0]"]);
     let tables = |out: &str| -> BTreeMap<String, Vec<u8>> {
@@ -253,13 +254,13 @@ fn a_dry_run_lists_and_runs_nothing() {
     let (listed, message) = (String::from_utf8_lossy(&output.stdout).into_owned(), said(&output));
     assert!(output.status.success(), "{message}");
     assert_eq!(listed.lines().filter(|line| line.ends_with("to run")).count(), 18, "{listed}");
-    assert!(message.contains("18 runs, 18 to be made: about") && message.contains("on 2 threads"), "{message}");
+    assert!(message.contains("18 runs, 18 to run: about") && message.contains("on 2 threads"), "{message}");
     assert!(!place.path("out").exists(), "nothing is written");
     place.run("out", &["--shard", "0/3"]);
     let output = run(&mut place.command("out", &["--dry-run", "--format", "json"]));
     let listed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let restarted = said(&run(&mut place.command("out", &["--dry-run", "--restart"])));
-    assert!(restarted.contains("18 runs, 18 to be made: about"), "{restarted}");
+    assert!(restarted.contains("18 runs, 18 to run: about"), "{restarted}");
     let there = listed.as_array().expect("a list").iter().filter(|run| run["there"] == true).count();
     assert_eq!(there, 6, "a shard of three has run");
 }
@@ -341,7 +342,7 @@ fn what_is_wrong_by_design_is_found_before_the_first_run() {
         for args in [&["--dry-run"][..], &[]] {
             let refused = place.refused("out", args);
             assert!(refused.contains(said), "{wrong} {args:?}: {refused}");
-            assert!(!place.path("out").exists(), "{wrong}: nothing was made");
+            assert!(!place.path("out").exists(), "{wrong}: no folder is created");
         }
     }
 }
@@ -410,7 +411,8 @@ fn a_value_that_a_generator_refuses_is_shown_in_the_sweep() {
     assert!(message.contains("line 31, column 33") && message.contains("in the cell mean--3.0"), "{message}");
 }
 
-/// Seeds are added until every policy's mean is known well enough, the same number whatever the threads.
+/// Seeds are added until the interval of every policy's mean is narrow enough. The number of seeds does not depend on the number of
+/// threads.
 #[test]
 fn seeds_are_added_until_the_interval_is_narrow() {
     let until = "seeds = \"until 12 % half-width, at least 3, at most 40\"";
@@ -430,7 +432,7 @@ fn seeds_are_added_until_the_interval_is_narrow() {
         let half = (high[at].expect("a value") - mean) / mean;
         assert!((3..=40).contains(&seeds) && (half <= 0.12 || seeds == 40), "{seeds} seeds, half-width {half}");
     }
-    // Whole cells are shards here.
+    // With a variable number of seeds, a shard consists of whole cells.
     for shard in ["0/2", "1/2"] {
         place.run("shards", &["--shard", shard]);
     }
@@ -438,7 +440,7 @@ fn seeds_are_added_until_the_interval_is_narrow() {
     assert_eq!(differences(&whole, &contents(&place.path("shards"))), [""; 0]);
 }
 
-/// A part of a run is measured: fewer jobs in the delays, the same jobs in the run.
+/// With a window, fewer jobs count in the delays, and the run completes the same jobs.
 #[test]
 fn a_window_is_measured() {
     let plan = SWEEP.split("[sweep]").next().expect("a plan").to_owned();
@@ -456,7 +458,7 @@ fn a_window_is_measured() {
     assert!(measured > 0 && measured < all, "{measured} of {all}");
 }
 
-/// A run without result files has the same summary, both with all tables selected and with none.
+/// A run without result files has the same summary, with all tables selected and with no table selected.
 #[test]
 fn a_run_without_files_sums_up_the_same() {
     let place = Scratch::new(SWEEP);

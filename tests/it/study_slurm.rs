@@ -1,4 +1,4 @@
-//! `plimsoll cluster slurm` against a stand-in for `sbatch`; `tests/optional/slurm.rs` has the real one.
+//! `plimsoll cluster slurm` with a replacement for `sbatch`. `tests/optional/slurm.rs` uses the real `sbatch`.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,8 @@ use crate::determinism::differences;
 use crate::replay::{plimsoll, run, said};
 use crate::study_run::{SWEEP, Scratch, contents};
 
-/// Runs the scripts that it is given at once, every task of an array in turn; notes its arguments in `calls`. With a file
-/// `broken` beside it the task of that index is lost.
+/// Runs the submitted script at once, the tasks of an array one after the other, and appends its arguments to `calls`. If the file `broken`
+/// exists, the array task with the index in that file is skipped.
 pub const SBATCH: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 echo "$@" >> "$here/calls"
@@ -27,14 +27,14 @@ fi
 wc -l < "$here/calls" | tr -d ' '
 "#;
 
-/// The command that submits the plan of a place, with results in a folder there.
+/// Returns the command that submits the plan of a place, with results in a folder of that place.
 pub fn cluster(place: &Scratch, out: &str, args: &[&str]) -> Command {
     let mut command = plimsoll(&["cluster", "slurm"]);
     command.arg(place.path("plan.toml")).arg("-o").arg(place.path(out)).args(args);
     command
 }
 
-/// The results without what Slurm's scripts and logs add.
+/// Returns the files of the results without the scripts and logs of Slurm.
 pub fn without_logs(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
     contents(folder).into_iter().filter(|(path, _)| !path.starts_with("slurm")).collect()
 }
@@ -68,7 +68,7 @@ fn an_array_is_submitted_and_what_is_missing_is_submitted_again() {
         "{}",
         log("calls")
     );
-    // The table [slurm] decides nothing about the results.
+    // The table [slurm] has no effect on the results.
     place.write("plan.toml", SWEEP);
     place.run("whole", &["-j", "2"]);
     assert_eq!(differences(&contents(&place.path("whole")), &without_logs(&place.path("out"))), [""; 0]);
@@ -85,5 +85,5 @@ fn wrong_tables_and_no_slurm_are_told() {
     place.write("plan.toml", SWEEP);
     let output = run(cluster(&place, "out", &[]).env("PATH", place.path("nowhere")));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("sbatch cannot be called") && said(&output).contains("the scripts are there"));
+    assert!(said(&output).contains("sbatch cannot be executed") && said(&output).contains("the scripts are written"));
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Modules and the modules of their crate that their code must not name; between crates the compiler checks this. A row is a
-/// folder or a file without its ending.
+/// Each row has a module, and the modules of its crate that its code must not name. (Between crates the compiler checks the dependencies.)
+/// A module is a folder, or a file without its ending.
 const NEVER: &[(&str, &str)] = &[
     ("workload", "books policy engine record"),
     ("cluster", "books policy engine record"),
@@ -20,10 +20,10 @@ const NEVER: &[(&str, &str)] = &[
     ("experiment", "cli"),
 ];
 
-/// The crates that are one module each.
+/// The crates that count as one module each.
 const CRATES: [&str; 9] = ["charts", "control", "court", "fair", "gym", "metrics", "policies", "properties", "store"];
 
-/// Words that may stand only in the code of some folders or files.
+/// Words that may occur only in the code of some folders or files.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("polars_", &["store"]),
     ("plotters", &["charts"]),
@@ -37,18 +37,18 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     (".unwrap()", &[]),
 ];
 
-/// The most lines of a file.
+/// The maximum number of lines of a file.
 const LINES: usize = 500;
 
-/// One file of `src/`.
+/// One source file of `src/` or `crates/`.
 struct Source {
     path: PathBuf,
     text: String,
 }
 
 impl Source {
-    /// The crate if that is one module, else the first part of its path below `src/`, without the ending: `engine` for
-    /// `crates/sim/src/engine/line.rs`, `units` for `crates/base/src/units.rs`.
+    /// Returns the module of a file: the crate if it is in [`CRATES`], otherwise the first part of the path below `src/`, without the
+    /// ending. Examples: `engine` for `crates/sim/src/engine/line.rs`, `units` for `crates/base/src/units.rs`.
     fn module(&self) -> String {
         let below = self.path.strip_prefix(root()).expect("files were listed there");
         let parts: Vec<String> = below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -141,7 +141,7 @@ fn group_heads(group: &str) -> Vec<String> {
     heads
 }
 
-/// The modules that a file of `module` names against the plan.
+/// Returns the modules that a file of `module` names although [`NEVER`] forbids them.
 fn forbidden(module: &str, code: &str) -> Vec<String> {
     let never = NEVER.iter().find(|(of, _)| *of == module).map_or("", |(_, never)| never);
     let mut named = named_modules(code);
@@ -149,7 +149,7 @@ fn forbidden(module: &str, code: &str) -> Vec<String> {
     named
 }
 
-/// The rules of [`ONLY_IN`] that a file of `module` breaks.
+/// Returns the rules of [`ONLY_IN`] that a file of `module` breaks.
 fn banned(module: &str, code: &str) -> Vec<&'static str> {
     let broken =
         ONLY_IN.iter().filter(|(word, places)| !places.contains(&module) && words(code, word).next().is_some());
@@ -184,10 +184,10 @@ fn every_file_says_what_it_is_for() {
     none(each(|source| if source.text.starts_with("//!") { vec![] } else { vec!["no //! header"] }));
 }
 
-/// The lines of each crate's sources, and of those how many are left without unit tests and comments:
+/// Prints the number of source lines of each crate, and how many of them remain without unit tests and comments. The command is
 /// `cargo test --release --test it lines_of_every_crate -- --ignored --nocapture`.
 #[test]
-#[ignore = "prints figures, checks only that there are any"]
+#[ignore = "prints numbers of lines, checks only that there are sources"]
 fn lines_of_every_crate() {
     let mut lines: BTreeMap<String, [usize; 2]> = BTreeMap::new();
     for source in sources() {
@@ -206,7 +206,7 @@ fn lines_of_every_crate() {
     println!("{:20}{:8}{:8}", "all", sum(0), sum(1));
 }
 
-/// A file that no list names is not compiled, and its tests never fail.
+/// A test file that `main.rs` does not list is not compiled, and its tests never fail.
 #[test]
 fn every_file_of_tests_is_compiled() {
     let dir = root().join("tests/it");
@@ -235,7 +235,7 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
     none(each(|source| Some(source.module()).filter(|module| !known.contains(&module.as_str())).into_iter().collect()));
 }
 
-/// The crates that the last cell of a crate's row in ARCHITECTURE.md names are its dependencies, besides `base`.
+/// The last cell of a crate's row in ARCHITECTURE.md lists the dependencies of the crate except `base`.
 #[test]
 fn crates_stand_on_what_the_plan_says() {
     let plan = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the plan");
@@ -252,7 +252,7 @@ fn crates_stand_on_what_the_plan_says() {
         assert_eq!(needs.filter(|name| *name != "base").collect::<BTreeSet<_>>(), said, "of crates/{name}");
         seen += 1;
     }
-    assert_eq!(seen, CRATES.len() + 2, "rows for these, for base and for sim");
+    assert_eq!(seen, CRATES.len() + 2, "a row for each crate of CRATES, for base and for sim");
 }
 
 /// The layers of the engine, and the modules that the files of each must not name: the kernel calls neither rounds nor extensions, and

@@ -1,4 +1,4 @@
-//! The order among users of equal rank: by default no user starves because of it.
+//! The order among users of equal rank. With the default order no user starves.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn counts(started: &BTreeMap<String, usize>) -> Vec<usize> {
     started.values().copied().collect()
 }
 
-/// Three users on one core, as in the tie test of Mesos (`sorter_tests.cpp`, AllocationCountTieBreak): each is served in turn.
+/// Three users share one core, as in the tie test of Mesos (`sorter_tests.cpp`, AllocationCountTieBreak). They are served in turn.
 #[test]
 fn users_of_equal_rank_take_turns() {
     let row = |user: &str| format!("{user},{user},0,1,400,1,0\n");
@@ -35,7 +35,7 @@ fn users_of_equal_rank_take_turns() {
     assert_eq!(counts(&started(&trace, "1x1c1g", &highest)), [0, 0, 301]);
 }
 
-/// With more users than tasks that fit, all get the same number of tasks, up to one.
+/// With more users than tasks that fit, the numbers of tasks differ by at most one.
 #[test]
 fn more_users_than_tasks_that_fit_share_alike() {
     let rows: String = (0..31).map(|user| format!("j{user:02},u{user},0,20,400,1,0\n")).collect();

@@ -17,7 +17,7 @@ const OPENB: &str = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,po
                      scheduled_time\np0,12000,16384,8,1000,,LS,Running,10,500,20\n\
                      p1,6000,12288,1,460,V100M16,BE,Succeeded,12,90,30\np2,6000,12288,0,0,,BE,Pending,40,500,\n";
 
-/// Each format with a sample, machines it fits, and rows in, rows dropped and tasks.
+/// Each format with a sample, machines that are large enough for the sample, and the numbers of rows read, rows dropped and tasks.
 const SAMPLES: [(&str, &str, &str, [u64; 3]); 4] = [
     ("swim", SWIM, "4x4c8g", [4, 1, 7]),
     ("alibaba-2017", ALIBABA, "900x64c1norm", [4, 1, 15753]),
@@ -39,7 +39,7 @@ fn trace(args: &[&str]) -> Output {
     run(plimsoll(&["trace"]).args(args))
 }
 
-/// Runs `plimsoll trace` and gives its standard output. Panics: if it fails.
+/// Runs `plimsoll trace` and returns its standard output. Panics: if it fails.
 pub fn good(args: &[&str]) -> String {
     let output = trace(args);
     assert!(output.status.success(), "{args:?}: {}", said(&output));
@@ -54,12 +54,12 @@ fn piped(args: &[&str], input: &str) -> Output {
     let mut command = plimsoll(&["trace"]);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
-    // The binary may refuse to read.
+    // The binary may exit before it reads the input.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("the binary ends")
 }
 
-/// The jobs table that a replay writes, without the columns that name its source.
+/// Replays a trace and returns the `jobs` table.
 pub fn jobs(dir: &Path, trace: &str, machines: &str, extra: &[&str]) -> Frame {
     let out = dir.join(format!("out-{}", trace.replace(['/', '\\'], "_")));
     let mut command = plimsoll(&["replay", trace, "--machines", machines, "--policy", "drf"]);
@@ -98,7 +98,7 @@ fn every_format_imports_and_replays_as_the_file_itself_does() {
 #[test]
 fn random_workloads_come_back_exactly_with_every_column() {
     let dir = folder();
-    // Odd names, and numbers that floats do not hold.
+    // Names with unusual characters, and numbers that floats cannot represent exactly.
     let mut text =
         String::from("job,user,submit_us,duration_us,tasks,cpu,disk_mib,io_norm,stage,after,priority,gang,label\n");
     let mut seed = 7u64;
@@ -298,7 +298,7 @@ fn stats_of_the_facebook_generator_stand_beside_the_published_ones() {
     }
     assert_eq!(stats["summary"]["sizes_drf"].as_array().map(Vec::len), Some(7));
     assert_eq!(stats["published"]["sizes_drf"][0]["jobs"], 22_078);
-    // The generator aims at 0.85 of these very machines.
+    // The target load of the generator is 0.85 of these machines.
     let load = stats["load"][0]["offered_load"].as_f64().expect("a load");
     assert!((0.6..1.2).contains(&load), "{load}");
     let names: Vec<String> = files(&figures)
@@ -411,7 +411,7 @@ fn every_help_has_examples() {
     assert!(good(&["--help"]).contains("Examples:"));
 }
 
-/// `replay` takes the parameters of a format as `trace import` does.
+/// `replay` accepts the parameters of a format as `trace import` does.
 #[test]
 fn a_replay_takes_parameters_of_the_format() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -423,7 +423,7 @@ fn a_replay_takes_parameters_of_the_format() {
         let output = run(&mut plimsoll(&all));
         (output.status.code(), said(&output))
     };
-    // A GiB for each of two processors fits no machine; if memory is ignored, the job fits.
+    // The job needs one GiB for each of two processors and the machine has one GiB, so it does not fit. If memory is ignored, the job fits.
     assert_eq!(replay(&[&log]).0, Some(1));
     assert_eq!(replay(&[&log, "--set", "swf.memory=ignore"]).0, Some(0));
     for (args, parts) in [

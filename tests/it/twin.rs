@@ -1,4 +1,4 @@
-//! The engine against the slow twin: every task's machine, start and finish, exactly, on hundreds of random workloads.
+//! Compares the engine with the slow twin: the machine, start and finish of every task must be equal, on hundreds of random workloads.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::workloads::{Case, Weighting, job_name};
 
 const CASES: u32 = 110;
 
-/// Draws cases and compares them.
+/// Compares the engine with the slow twin on drawn cases. Fails with the smallest case that differs.
 fn compare(draw: fn(u64) -> Case) {
     let difference = |case: &Case| difference(case, tempfile::tempdir().expect("a temporary folder").path());
     if let Err(broken) = search(file!(), CASES, draw, smaller, difference) {
         let small = broken.case;
-        // The folder outlives the test, so that the command that is printed can be run.
+        // The folder outlives the test, so that the printed command can be run.
         let kept = tempfile::tempdir().expect("a temporary folder").keep();
         let _ = self::difference(&small, &kept);
         panic!(
@@ -184,10 +184,10 @@ pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command
     command
 }
 
-/// Runs a case under all its policies and says how the first one that differs does.
+/// Runs a case under all its policies. Errors: the first difference from the slow twin.
 fn difference(case: &Case, dir: &Path) -> Result<(), String> {
     let mut case = case.clone();
-    // Karma refuses a cluster of less than a slice.
+    // Karma refuses a cluster that is smaller than one slice of one core.
     if case.machines().iter().map(|machine| machine[0]).sum::<u64>() < 1000 {
         case.policies.retain(|policy| !matches!(policy, Policy::Zoo(Zoo::Karma(_))));
     }
@@ -223,7 +223,7 @@ fn expected(case: &Case, policy: Policy) -> Vec<(String, Outcome)> {
     simulate(&case.rows, &case.config(policy)).into_iter().map(|outcome| (job_name(outcome.job), outcome)).collect()
 }
 
-/// Compares two lists of outcomes in any order; says the earliest task that differs.
+/// Compares two lists of outcomes regardless of their order. Errors: the earliest task that differs.
 fn first_difference(engine: &[(String, Outcome)], slow: &[(String, Outcome)]) -> Result<(), String> {
     type Row<'a> = (u64, &'a str, u64, Option<usize>, Option<u64>, Option<u64>);
     fn sorted(outcomes: &[(String, Outcome)]) -> Vec<Row<'_>> {
@@ -246,7 +246,7 @@ fn first_difference(engine: &[(String, Outcome)], slow: &[(String, Outcome)]) ->
     }
 }
 
-/// The same case without a policy, a job or a task.
+/// Returns smaller cases. Each one lacks a policy, a job or a task of this case.
 pub fn smaller(case: &Case) -> Vec<Case> {
     let policies = case
         .policies
@@ -267,7 +267,7 @@ pub fn smaller(case: &Case) -> Vec<Case> {
     policies.chain(fewer_jobs.filter(|case| !case.rows.is_empty())).chain(fewer_tasks).collect()
 }
 
-/// The comparison itself can fail: a changed start, machine or number of tasks is seen.
+/// The comparison detects a changed start, finish, machine or task number, and a missing task.
 #[test]
 fn the_comparison_sees_every_field() {
     let case = Case::draw(1, Weighting::None, &[Placement::FirstFit]);

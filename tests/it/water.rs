@@ -11,7 +11,7 @@ use crate::water_anew::{by_rounds, by_sort};
 
 const BOTH: [Semantics; 2] = [Semantics::MinPlusShare, Semantics::MaxMinLevel];
 
-/// A pool of these groups, in order.
+/// Returns a pool of these groups, in order.
 fn water(semantics: Semantics, total: u64, groups: &[Group]) -> Water {
     let mut water = Water::new(semantics);
     water.set_total(total);
@@ -21,7 +21,7 @@ fn water(semantics: Semantics, total: u64, groups: &[Group]) -> Water {
     water
 }
 
-/// The runtime quotas as fractions, by every method.
+/// Returns the runtime quotas as fractions. Checks that every method computes the same level.
 fn runtimes(semantics: Semantics, total: u64, groups: &[Group]) -> Vec<Exact> {
     let mut water = water(semantics, total, groups);
     let level = water.level();
@@ -31,7 +31,7 @@ fn runtimes(semantics: Semantics, total: u64, groups: &[Group]) -> Vec<Exact> {
     (0..groups.len()).map(|at| water.runtime_exact(GroupId(at as u32))).collect()
 }
 
-/// Checks that the methods without memory compute this level.
+/// Checks that the methods without stored state compute this level.
 fn agree(semantics: Semantics, total: u64, standings: &[ReducedGroup], level: Level) {
     let of = |level: Level| level.exact();
     assert_eq!(of(by_sort(semantics, standings, total).expect("within limits")), of(level), "sort {standings:?}");
@@ -93,7 +93,10 @@ fn laws(semantics: Semantics, total: u64, standings: &[ReducedGroup], level: Lev
     }
     assert_eq!(sum, Exact::from(total.clamp(bases, reaches)), "{semantics:?} {total} {standings:?}");
     let handed = total.clamp(bases, reaches);
-    assert!(whole <= handed && handed - whole < standings.len().max(1) as u64, "rounding down costs a unit at most");
+    assert!(
+        whole <= handed && handed - whole < standings.len().max(1) as u64,
+        "rounding down costs less than one unit per group"
+    );
 }
 
 fn exacts(values: &[(i64, i64)]) -> Vec<Exact> {
@@ -111,7 +114,7 @@ fn the_semantics_differ_where_a_minimum_is_no_multiple_of_the_ratio() {
     let groups = [Group::new(30, 10, NO_MAX, 1), Group::new(30, 0, NO_MAX, 1)];
     assert_eq!(runtimes(Semantics::MinPlusShare, 50, &groups), wholes(&[30, 20]));
     assert_eq!(runtimes(Semantics::MaxMinLevel, 50, &groups), wholes(&[25, 25]));
-    // Minimums in proportion to ratios: the same.
+    // If the minimums are in proportion to the ratios, both semantics give the same quotas.
     let groups = [Group::new(30, 10, NO_MAX, 1), Group::new(40, 20, NO_MAX, 2), Group::new(3, 10, NO_MAX, 1)];
     assert_eq!(runtimes(Semantics::MinPlusShare, 50, &groups), runtimes(Semantics::MaxMinLevel, 50, &groups));
 }
@@ -122,14 +125,15 @@ fn the_articles_buckets() {
         // The first group requests less than its third; the others share the rest by ratio.
         let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 2)];
         assert_eq!(runtimes(semantics, 100, &groups), wholes(&[10, 30, 60]));
-        // The article's text, taken literally, hands out 213 of 100 here.
+        // The text of the article, taken literally, would assign 213 of 100 in this case.
         let groups = [5, 90, 90].map(|request| Group::new(request, 0, NO_MAX, 1));
         assert_eq!(runtimes(semantics, 100, &groups), exacts(&[(5, 1), (95, 2), (95, 2)]));
-        // A level at the top of a bucket, equal buckets at the level, and no full bucket: no strict test finds these.
+        // The level is at the top of a bucket, equal buckets end at the level, or no bucket is full. A method with strict comparisons fails
+        // in these cases.
         let groups = [10, 20, 20, 50].map(|request| Group::new(request, 0, NO_MAX, 1));
         assert_eq!(runtimes(semantics, 70, &groups), wholes(&[10, 20, 20, 20]));
         assert_eq!(runtimes(semantics, 30, &groups), exacts(&[(15, 2); 4]));
-        // Enough for all.
+        // The total is enough for all groups.
         assert_eq!(runtimes(semantics, 1000, &groups), wholes(&[10, 20, 20, 50]));
     }
 }
@@ -151,7 +155,7 @@ fn limits_and_corners() {
         assert_eq!(of(9, &[]), wholes(&[]));
         assert_eq!(of(9, &[Group::new(5, 2, NO_MAX, 0), Group::new(5, 0, NO_MAX, 0)]), wholes(&[2, 0]));
         assert_eq!(of(9, &[Group::new(5, 2, NO_MAX, 0), Group::new(50, 0, NO_MAX, 7)]), wholes(&[2, 7]));
-        // An unused minimum: lent, and kept.
+        // An unused minimum is lent in the first case, and kept in the second and third.
         let (lent, hungry) = (Group::new(2, 10, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1));
         assert_eq!(of(30, &[lent, hungry]), wholes(&[2, 28]));
         assert_eq!(of(30, &[Group { unused_min: UnusedMin::Kept, ..lent }, hungry]), wholes(&[10, 20]));
@@ -196,14 +200,14 @@ fn sums_beyond_the_limit_are_errors_and_change_nothing() {
     assert_eq!((water.runtime(id), water.runtime(other)), (LIMIT / 5 - 1, 1));
 }
 
-/// How a random group is drawn.
+/// The kind of random groups.
 #[derive(Clone, Copy, Debug)]
 enum Draw {
     /// Few values: ties, zeros, equal levels.
     Few,
     /// Amounts as in a cluster.
     Many,
-    /// Long fractions, some alike in their first 56 places.
+    /// Long fractions, some of which agree in their first 56 places.
     Long,
 }
 
@@ -227,7 +231,7 @@ fn group(rng: &mut ChaCha8Rng, draw: Draw) -> Group {
     Group { request, min, max, ratio, unused_min, held }
 }
 
-/// A total that is often too small, often too large, often at a level.
+/// Draws a total: in one of eight cases enough for all requests, in one at most the bases, otherwise between the bases and the requests.
 fn total(rng: &mut ChaCha8Rng, standings: &BTreeMap<GroupId, ReducedGroup>) -> u64 {
     let reach: u64 = standings.values().map(ReducedGroup::reach).sum();
     let base: u64 = standings.values().map(ReducedGroup::base).sum();
@@ -251,7 +255,7 @@ fn churn(
     let mut water = Water::new(semantics);
     let mut standings = BTreeMap::new();
     let (mut pool, mut sum) = (Vec::new(), 0);
-    // The pool grows to twice its size and shrinks to nothing and so on, so that blocks split and join at any size.
+    // The pool alternately grows to twice its size and shrinks to nothing, so that blocks split and join at any size.
     let mut growing = true;
     for change in 0..changes {
         growing = if growing { pool.len() < 2 * size } else { pool.is_empty() };
@@ -283,7 +287,7 @@ fn churn(
     }
 }
 
-/// All four methods, and the definition now and then.
+/// Compares all four methods after every change, and the definition after every 32nd change.
 #[test]
 fn a_million_changes_of_few_groups() {
     for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {
@@ -301,7 +305,7 @@ fn a_million_changes_of_few_groups() {
     }
 }
 
-/// Sizes with several leaves and with two layers of blocks, filled and emptied; the level is not computed after every change.
+/// The sizes have several leaves, or two layers of blocks. The pools are filled and emptied. The level is not computed after every change.
 #[test]
 fn many_changes_of_many_groups() {
     for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {
@@ -327,7 +331,7 @@ fn many_changes_of_many_groups() {
     }
 }
 
-/// Whole stretches of neighbours leave, in either direction, and others join: blocks become empty between full ones.
+/// Stretches of neighbouring groups leave, in either direction, and other groups join, so that blocks become empty between full blocks.
 #[test]
 fn stretches_of_neighbours_leave() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -375,11 +379,11 @@ fn the_rounds_of_the_articles_worst_case() {
         found.rounds
     };
     assert_eq!(rounds(18, 1 << 60), 18);
-    // With too few digits for all groups, the lent amount is used up sooner, regardless of the number of groups.
+    // With 1000 groups the integers have too few digits: the lent amount is used up after fewer rounds, regardless of the number of groups.
     assert!((5..20).contains(&rounds(1000, 1 << 60)));
 }
 
-/// More to share never takes a unit away.
+/// A larger total never reduces a quota.
 #[test]
 fn quotas_only_rise_with_the_total() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -398,7 +402,7 @@ fn quotas_only_rise_with_the_total() {
             }
         }
     }
-    // Where largest remainders take a unit back: the only one of the second group, when 16 become 17.
+    // In this case, rounding by largest remainders would take away the only unit of the second group when the total grows from 16 to 17.
     let groups = [7, 1, 8, 7, 9].map(|ratio| Group::new(17, 0, NO_MAX, ratio));
     let mut water = water(Semantics::MinPlusShare, 16, &groups);
     let floors = |water: &mut Water| (0..5).map(|at| water.runtime(GroupId(at))).collect::<Vec<_>>();

@@ -1,19 +1,19 @@
-//! The water level from nothing, by two more methods than the product needs: as people do it, and by sorting. Twins of
-//! [`Water`](plimsoll::fair::water::Water) in tests, baselines in its benchmark.
+//! The water level, computed without stored state by two methods that the product does not use: by rounds, and by sorting. They are
+//! reference implementations of [`Water`](plimsoll::fair::water::Water) in tests, and baselines in its benchmark.
 
 use plimsoll::error::{Error, Result};
 use plimsoll::fair::water::{LIMIT, Level, ReducedGroup, Semantics};
 
-/// A level and how many rounds over the groups it took.
+/// A level, and the number of rounds over the groups that its computation took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// The level.
     pub level: Level,
-    /// Passes over the groups that still take part.
+    /// The number of passes over the groups that still take part.
     pub rounds: usize,
 }
 
-/// A level at which a group stops rising, or starts to if it `enters`; and its contribution to the sums below that level.
+/// A level at which a group stops rising (or starts to rise, if `enters`), and the group's contribution to the sums below that level.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     amount: u64,
@@ -34,7 +34,7 @@ struct Sums {
 }
 
 impl Sums {
-    /// Errors: requests or ratios sum to more than [`LIMIT`].
+    /// Errors: requests, ratios or minimums sum to more than [`LIMIT`].
     fn from_standings(standings: &[ReducedGroup]) -> Result<Sums> {
         let within = |key: &str, of: fn(&ReducedGroup) -> u64| {
             let sum: u128 = standings.iter().map(|standing| u128::from(of(standing))).sum();
@@ -45,7 +45,7 @@ impl Sums {
         Ok(Sums { base: within("min", ReducedGroup::base)?, reach })
     }
 
-    /// The amount to be handed out above the bases.
+    /// Returns the amount to be assigned above the bases.
     fn above(&self, total: u64) -> u64 {
         total.min(self.reach).saturating_sub(self.base)
     }
@@ -67,9 +67,9 @@ fn points(semantics: Semantics, standings: &[ReducedGroup]) -> Vec<Point> {
     points
 }
 
-/// The lowest level that assigns the total, or all requests: the break points in order, until it is reached.
+/// Returns the lowest level that assigns the total, or all requests. Visits the break points in order until the level is reached.
 ///
-/// O(n log n). Errors: a sum passes [`LIMIT`].
+/// O(n log n). Errors: a sum exceeds [`LIMIT`].
 pub fn by_sort(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Level> {
     let above = Sums::from_standings(standings)?.above(total);
     if above == 0 {
@@ -79,7 +79,7 @@ pub fn by_sort(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> 
     points.sort_unstable_by_key(Point::level);
     let starts = |standing: &&ReducedGroup| semantics == Semantics::MinPlusShare || standing.base() == 0;
     let open: u64 = standings.iter().filter(starts).map(ReducedGroup::ratio).sum();
-    // Still to be handed out, and the ratios that take part, behind the points passed.
+    // The amount still to be assigned, and the sum of the ratios of the rising groups, after the visited points.
     let (mut amount, mut ratio) = (i128::from(above), i128::from(open));
     for point in &points {
         if amount * i128::from(point.ratio) <= ratio * i128::from(point.amount) {
@@ -92,19 +92,20 @@ pub fn by_sort(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> 
     Ok(Level::from_amount(amount as u64, ratio as u64))
 }
 
-/// The same level by rounds: share by ratio, settle the groups for which that is too much (or too little), share again.
+/// Returns the same level by rounds. Each round shares the amount by ratio, and settles the groups for which their part is too large (or
+/// too small).
 ///
-/// The article's loop with its repairs: a group that is full is held at the request and shares no more; a request that
-/// is met exactly is full; the test whether all can be served looks at requests cut to the maximum. All groups that
-/// still share have one common level, so the loop keeps that level instead of a quota for each. O(n) a round, at most n
-/// rounds. Errors: a sum passes [`LIMIT`].
+/// This is the loop of the article with corrections. A full group stays at its request and takes no further part. A request that is met
+/// exactly counts as full. The test of whether all groups can be served uses the requests limited to the maximums. All groups that still
+/// take part have one common level, so the loop stores this level instead of a quota for each group. O(n) per round, at most n rounds.
+/// Errors: a sum exceeds [`LIMIT`].
 pub fn by_rounds(semantics: Semantics, standings: &[ReducedGroup], total: u64) -> Result<Rounds> {
     let sums = Sums::from_standings(standings)?;
     if sums.above(total) == 0 {
         return Ok(Rounds { level: Level::ZERO, rounds: 0 });
     }
     if total >= sums.reach {
-        // Every group has its request; the level is the one at which the last group got it.
+        // Every group gets its request. The level is the highest one at which a group reaches its request.
         let highest = points(semantics, standings).iter().map(Point::level).max();
         return Ok(Rounds { level: highest.unwrap_or(Level::ZERO), rounds: 1 });
     }
@@ -118,13 +119,13 @@ pub fn by_rounds(semantics: Semantics, standings: &[ReducedGroup], total: u64) -
     })
 }
 
-/// Shares `rest` among the hungry; the rest of the full ones is shared again, until no further one is full.
+/// Shares `rest` among the hungry groups. The amount that full groups leave is shared again, until no further group is full.
 fn lend(mut hungry: Vec<Point>, mut rest: u64) -> Rounds {
     let mut ratio: u64 = hungry.iter().map(|point| point.ratio).sum();
     let mut rounds = 0;
     loop {
         rounds += 1;
-        // Every point is written and few are kept: which groups are hungry is unpredictable, so nothing branches on it.
+        // Every point is written and few are kept. Whether a group is hungry is unpredictable, so the loop has no branch on it.
         let (mut amount, mut width, mut kept) = (0, 0, 0);
         for at in 0..hungry.len() {
             let point = hungry[at];
@@ -143,8 +144,9 @@ fn lend(mut hungry: Vec<Point>, mut rest: u64) -> Rounds {
     }
 }
 
-/// Shares `total` among groups with a least and a most amount: when holding groups up to their least costs more than
-/// the full ones leave, the former are settled, else the latter, until both cancel.
+/// Shares `total` among groups with a least and a most amount. Each round compares the cost of raising groups to their least amount with
+/// the amount that the full groups leave. If the cost is larger, the groups below their least amount are settled, otherwise the full
+/// groups. The loop ends when both are equal.
 fn settle(groups: Vec<ReducedGroup>, total: u64) -> Rounds {
     let mut sharing = groups.clone();
     let mut rest = i128::from(total);
@@ -155,7 +157,7 @@ fn settle(groups: Vec<ReducedGroup>, total: u64) -> Rounds {
         let poured = |group: &ReducedGroup| rest * i128::from(group.ratio());
         let low = |group: &ReducedGroup| poured(group) < i128::from(group.base()) * ratio;
         let full = |group: &ReducedGroup| poured(group) > i128::from(group.reach()) * ratio;
-        // The amount that settling adds to the one handed out now, times the ratio.
+        // The difference between the assigned amounts with and without settling, times the ratio.
         let (mut amounts, mut ratios) = (0, 0);
         for group in &sharing {
             let bound = if low(group) { group.base() } else { group.reach() };
@@ -177,7 +179,8 @@ fn settle(groups: Vec<ReducedGroup>, total: u64) -> Rounds {
     }
 }
 
-/// The lowest level that assigns as much as this one: if no group rises there, the one at which the last group stopped.
+/// Returns the lowest level that assigns as much as this level. If no group rises at this level, that is the level at which the last group
+/// stopped.
 fn lowest(groups: &[ReducedGroup], level: Level) -> Level {
     let reach = |group: &ReducedGroup| Level::from_amount(group.reach(), group.ratio());
     let rises = |group: &ReducedGroup| Level::from_amount(group.base(), group.ratio()) < level && level <= reach(group);

@@ -1,4 +1,4 @@
-//! Compares whole tasks with a loop that examines every user before each task, and bounds the differences between users.
+//! Compares the service of whole tasks with a loop that examines every user before each task, and bounds the differences between users.
 
 use plimsoll::fair::{
     Exact, FillingRoom, Instance, Machines, Mechanism, Norm, OnBlocked, ServingKey, Slots, Ties, User, WholeTasks,
@@ -22,7 +22,7 @@ fn draw(rng: &mut ChaCha8Rng) -> Instance {
     Instance::new((0..dims).map(|r| format!("resource {r}")).collect(), capacity, users).expect("a good instance")
 }
 
-/// Returns the position of a user that runs `tasks` tasks in the order: the stage, then the key.
+/// Returns the rank of a user with `tasks` running tasks: the stage, then the key.
 fn standing(order: &ServingKey, instance: &Instance, i: usize, tasks: u64) -> (bool, Exact) {
     let user = &instance.users()[i];
     let norm = |norm: &Norm, tasks: u64| {
@@ -53,7 +53,8 @@ fn fits_alone(instance: &Instance, i: usize) -> bool {
     instance.users()[i].demand.iter().zip(instance.capacity()).all(|(demand, capacity)| demand <= capacity)
 }
 
-/// Re-examines every user and the whole allocation before each task.
+/// Returns the users in the order in which they get tasks, by a loop that examines every user and the whole allocation again before each
+/// task.
 fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     let users = instance.users();
     let (mut out, mut log) = (vec![false; users.len()], Vec::new());
@@ -72,7 +73,7 @@ fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
             Ties::LowestId => {}
             Ties::HighestId => open.reverse(),
         }
-        // The first of the least.
+        // `min_by_key` returns the first of several equal users.
         let Some(next) = open.into_iter().min_by_key(|&i| standing(&whole.order, instance, i, count(i))) else {
             break;
         };
@@ -112,15 +113,15 @@ fn the_line_serves_as_a_rescan_of_everybody_does() {
         assert_eq!(log, rescan(&whole, &instance), "case {case}: {instance:?}");
         decisions += log.len();
     }
-    assert!(decisions > 20_000, "only {decisions} tasks were given");
+    assert!(decisions > 20_000, "only {decisions} tasks were served");
 }
 
-/// Serves by a norm until the first user is blocked.
+/// Returns a mechanism that serves by a norm until the first user is blocked.
 fn before(norm: Norm, onto: FillingRoom) -> WholeTasks {
     WholeTasks { order: ServingKey::Before(norm), on_blocked: OnBlocked::Stop, ties: Ties::LowestId, onto }
 }
 
-/// By how much a task raises its user.
+/// Returns the level that one task adds to its user.
 fn level_of_a_task(norm: Norm, instance: &Instance, user: &User) -> f64 {
     let share = |r: usize| match &instance.capacity()[r] * &user.weight[r] {
         none if none == Exact::ZERO => 0.0,
@@ -129,8 +130,8 @@ fn level_of_a_task(norm: Norm, instance: &Instance, user: &User) -> f64 {
     norm.float((0..user.demand.len()).map(share))
 }
 
-/// Every user is at most one task above any user that may still rise, under any norm and at any time. This includes cases where no
-/// user is blocked before the end, as in the divisible solution, where their levels are equal.
+/// Under any norm and at any time, every user is at most one task above any user that may still rise. (In the divisible solution the levels
+/// of users that are not blocked are equal.)
 #[test]
 fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -162,8 +163,8 @@ fn levels_differ_by_one_task_among_users_that_are_not_blocked() {
     assert!(compared > 50_000, "only {compared} pairs were compared");
 }
 
-/// Ghodsi et al., NSDI 2011, theorem 7: on machines that are each larger than any task, users that need everything and
-/// have no end of tasks end within one task of each other.
+/// Ghodsi et al., NSDI 2011, theorem 7: on machines that are each larger than any task, users that need every resource and have unlimited
+/// tasks end within one task of each other.
 #[test]
 fn theorem_7_holds_machine_by_machine() {
     let mut rng = ChaCha8Rng::seed_from_u64(10);
@@ -190,7 +191,7 @@ fn theorem_7_holds_machine_by_machine() {
             let least = level.iter().copied().fold(f64::INFINITY, f64::min);
             assert!(level[high] <= least + unit[high] * (1.0 + 1e-9), "case {case}: {level:?} with tasks of {unit:?}");
         }
-        // Each machine has room for a task of any kind, and got one.
+        // Each machine has room for a task of any user, so at least one task runs per machine.
         let machines = instance.machine_count();
         assert!(tasks.iter().sum::<f64>() >= machines as f64, "case {case}: {tasks:?} on {machines} machines");
         several += usize::from(tasks.iter().sum::<f64>() > 3.0 * machines as f64);

@@ -1,7 +1,7 @@
-//! Random workloads that look for trouble: ties, zero durations, zero demands, tight capacity, stages, priorities.
+//! Random workloads with frequent corner cases: ties, zero durations, zero demands, tight capacity, stages, priorities.
 //!
-//! All draws use one seed. Times are on a tiny grid, so that arrivals and finishes often coincide; names are out of order, so that
-//! a wrong sort by name is detected.
+//! All draws of a case use one seed. Times are on a coarse grid, so that arrivals and finishes often coincide. Names are not in
+//! alphabetical order, so that a wrong sort by name is detected.
 
 use std::fmt::Write;
 
@@ -12,13 +12,13 @@ use crate::slow::{Config, OnBlocked, Placement, Policy, Ratio, Row, Ties};
 use crate::slow_inside::Inside;
 use crate::slow_rate::Curve;
 
-/// How the users of a case weigh.
+/// The weights of the users of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighting {
     None,
-    /// One weight a user.
+    /// One weight per user.
     Scalar,
-    /// One weight a user and resource.
+    /// One weight per user and resource.
     Vector,
 }
 
@@ -29,25 +29,26 @@ pub struct Case {
     /// Groups of equal machines.
     pub groups: Vec<(u64, Vec<u64>)>,
     pub weighting: Weighting,
-    /// Per user, an index into [`WEIGHTS`] for each resource; equal ones when scalar. Users past the end have no line.
+    /// By user, an index into [`WEIGHTS`] for each resource. Scalar weights have equal indices for all resources. Users beyond the end of
+    /// the list have no line in the file.
     pub weights: Vec<Vec<usize>>,
     pub placement: Placement,
     pub on_blocked: OnBlocked,
     pub ties: Ties,
-    /// How machines slow down, as written and as numbers.
+    /// The slowdown of machines, as text and as numbers.
     pub slowdown: Option<Curve>,
     pub policies: Vec<Policy>,
     /// The order inside users; with any other than the usual one rows have estimates and deadlines.
     pub inside: Inside,
-    /// How fast each machine is, in millionths; all alike if there are none.
+    /// The speed of each machine, in millionths of full speed. If empty, all machines have full speed.
     pub speeds: Vec<u64>,
 }
 
-/// Weights as written and as fractions.
+/// Weights as text and as fractions.
 pub const WEIGHTS: [(&str, u128, u128); 6] =
     [("1", 1, 1), ("2", 2, 1), ("0.5", 1, 2), ("1.25", 5, 4), ("3", 3, 1), ("0.1", 1, 10)];
 
-/// Curves that slow down machines with and without room.
+/// Slowdown curves that begin below full use of the memory, or at full use.
 const SLOWDOWNS: [Curve; 3] = [
     ("0.2:1,0.5:6,1:11 by size", &[(200_000, 1_000_000), (500_000, 6_000_000), (1_000_000, 11_000_000)]),
     ("0.3:1,0.6:1.5,1.2:4", &[(300_000, 1_000_000), (600_000, 1_500_000), (1_200_000, 4_000_000)]),
@@ -100,7 +101,7 @@ impl Case {
         }
     }
 
-    /// The same with another order inside users, which uses the estimates and deadlines of their rows.
+    /// Returns the case with another order inside users, which uses the estimates and deadlines of their rows.
     pub fn ordered(mut self, seed: u64) -> Case {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         self.policies.push(Policy::Line);
@@ -112,8 +113,7 @@ impl Case {
         self
     }
 
-    /// The same where tasks are backfilled, by estimates that are more often right than in [`Case::ordered`], and with gangs that
-    /// are large.
+    /// Returns the case with backfilling, with estimates that are more often correct than in [`Case::ordered`], and with large gangs.
     pub fn backfilled(mut self, seed: u64) -> Case {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         self.on_blocked = pick(&mut rng, &[OnBlocked::Easy, OnBlocked::Conservative]);
@@ -132,7 +132,7 @@ impl Case {
         self
     }
 
-    /// The same on machines that differ in speed.
+    /// Returns the case on machines of different speeds.
     pub fn on_unlike_machines(mut self, seed: u64) -> Case {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let speeds = [1_000_000, 1_000_000, 500_000, 3_000_000, 1_100_000, 333_333];
@@ -140,7 +140,7 @@ impl Case {
         self
     }
 
-    /// The machines as a file, with their speeds.
+    /// Returns the text of the machines file, with speeds.
     pub fn machines_csv(&self) -> String {
         let mut text = format!("{},speed\n", COLUMNS[..self.dims()].join(","));
         for (machine, speed) in self.machines().iter().zip(&self.speeds) {
@@ -155,7 +155,7 @@ impl Case {
         self.groups[0].1.len()
     }
 
-    /// Every machine's capacity, in order.
+    /// Returns the capacity of every machine, in order.
     pub fn machines(&self) -> Vec<Vec<u64>> {
         let group = |(count, capacity): &(u64, Vec<u64>)| vec![capacity.clone(); *count as usize];
         self.groups.iter().flat_map(group).collect()
@@ -166,7 +166,7 @@ impl Case {
         self.weights.iter().map(|user| user.iter().map(ratio).collect()).collect()
     }
 
-    /// A policy's name with the order inside users.
+    /// Returns a policy's name with the order inside users.
     pub fn policy(&self, policy: Policy) -> String {
         policy_name(policy) + self.inside.suffix()
     }
@@ -186,12 +186,12 @@ impl Case {
         }
     }
 
-    /// No row has an estimate or a deadline.
+    /// Returns whether no row has an estimate or a deadline.
     fn is_plain(&self) -> bool {
         self.rows.iter().all(|row| (row.estimate, row.deadline) == (None, None))
     }
 
-    /// The trace as canonical CSV.
+    /// Returns the trace as canonical CSV.
     pub fn csv(&self) -> String {
         let mut text = format!(
             "job,user,submit_us,duration_us,tasks,{},stage,after,priority,gang{}\n",
@@ -218,7 +218,7 @@ impl Case {
         text
     }
 
-    /// The cluster as `--machines` reads it.
+    /// Returns the cluster in the notation of `--machines`.
     pub fn spec(&self) -> String {
         let group = |(count, capacity): &(u64, Vec<u64>)| {
             let gpus = capacity.get(2).filter(|&&gpus| gpus > 0);
@@ -228,7 +228,7 @@ impl Case {
         self.groups.iter().map(group).collect::<Vec<_>>().join(",")
     }
 
-    /// The weights file, unless all weigh the same.
+    /// Returns the text of the weights file, or `None` if the case has no weights.
     pub fn weights_csv(&self) -> Option<String> {
         let columns = match self.weighting {
             Weighting::None => return None,
@@ -236,7 +236,7 @@ impl Case {
             Weighting::Vector => &COLUMNS[..self.dims()],
         };
         let mut text = format!("user,{}\n", columns.join(","));
-        // The file names only users of the trace: a shrunk case has fewer of them.
+        // The file names only users of the trace. A reduced case has fewer users.
         let present = |user: &usize| self.rows.iter().any(|row| row.user == *user);
         let listed: Vec<usize> = (0..self.weights.len()).filter(present).collect();
         for &user in &listed {
@@ -261,7 +261,7 @@ pub fn policy_name(policy: Policy) -> String {
     }
 }
 
-/// Names that no order of text or of numbers sorts as they appear.
+/// Returns the name of a job. Neither the alphabetical nor the numerical order of names is the order of appearance.
 pub fn job_name(job: usize) -> String {
     match job % 3 {
         0 => format!("{}", 900 - job),
@@ -288,7 +288,7 @@ pub fn pick<T: Copy>(rng: &mut ChaCha8Rng, from: &[T]) -> T {
     from[rng.random_range(0..from.len())]
 }
 
-/// One to five machines in one to three groups; sometimes with capacities that share no factor.
+/// Draws one to six machines in one to three groups. In 30 % of the cases the capacities are arbitrary numbers.
 fn draw_groups(rng: &mut ChaCha8Rng, dims: usize) -> Vec<(u64, Vec<u64>)> {
     let odd = chance(rng, 30);
     let count = rng.random_range(1..=3);
@@ -310,7 +310,7 @@ fn draw_demand(rng: &mut ChaCha8Rng, dims: usize, groups: &[(u64, Vec<u64>)]) ->
     let memory = pick(rng, &[0, 128, 256, 256, 512, 512, 777, 1]);
     let gpu = pick(rng, &[0, 0, 0, 500, 1000]);
     let mut demand = [cpu, memory, gpu][..dims].to_vec();
-    // Now and then the whole of a machine, or one unit more.
+    // In 5 % of the cases the demand is a whole machine, sometimes with one more unit of CPU.
     if chance(rng, 5) {
         demand = pick(rng, &groups.iter().map(|(_, capacity)| capacity.as_slice()).collect::<Vec<_>>()).to_vec();
         demand[0] += u64::from(chance(rng, 30));
@@ -318,7 +318,7 @@ fn draw_demand(rng: &mut ChaCha8Rng, dims: usize, groups: &[(u64, Vec<u64>)]) ->
     demand
 }
 
-/// Up to 60 rows in order of submission: jobs of one row, of maps and reduces, or of a diamond.
+/// Draws at most about 60 rows in order of submission: jobs of one row, of maps and reduces, or of a diamond.
 fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Vec<u64>)]) -> Vec<Row> {
     let unit = pick(rng, &[1, 1000, 10_000_000]);
     let steps: &[u64] = pick(rng, &[&[0, 0, 0, 1, 5, 10][..], &[0, 1, 2, 3, 50], &[0], &[5, 10]]);
@@ -354,7 +354,7 @@ fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Ve
         }
         job += 1;
     }
-    // Gangs that the empty cluster has room for; one that is larger is an error.
+    // Rows are gangs only if the empty cluster has room for them, since a larger gang is an error.
     if chance(rng, 40) {
         for row in &mut rows {
             let times = |capacity: &[u64]| {
@@ -371,7 +371,7 @@ fn draw_rows(rng: &mut ChaCha8Rng, users: usize, dims: usize, groups: &[(u64, Ve
     rows
 }
 
-/// The rows of a job: the stage of each, and the stages that it comes after (of earlier rows only).
+/// Draws the rows of a job: the stage of each row, and the stages that it depends on (of earlier rows only).
 fn draw_shape(rng: &mut ChaCha8Rng) -> Vec<(Option<usize>, Vec<usize>)> {
     let (map, shuffle, reduce, collect) = (Some(0), Some(1), Some(2), Some(3));
     match rng.random_range(0..10) {

@@ -1,11 +1,11 @@
-//! Vectors of the literature, through runs of the program.
+//! Published examples of the policies of the literature, replayed by the program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::replay::{plimsoll, read_tasks, run, said};
 
-/// How many tasks of each job start at which second.
+/// Returns the number of started tasks, by job and second of the start.
 fn starts(trace: &str, machines: &str, policy: &str, groups: Option<&str>) -> BTreeMap<(String, u64), u64> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| dir.path().join(name);
@@ -27,15 +27,15 @@ fn starts(trace: &str, machines: &str, policy: &str, groups: Option<&str>) -> BT
     counts
 }
 
-/// How many tasks of each job start at once.
+/// Returns the number of tasks of each job that start at 0 s.
 fn first(trace: &str, machines: &str, policy: &str, groups: &str) -> Vec<(String, u64)> {
     let all = starts(trace, machines, policy, Some(groups));
     all.into_iter().filter(|((_, start), _)| *start == 0).map(|((job, _), count)| (job, count)).collect()
 }
 
-/// The source's five quanta (`karma_e2e_one` of resource-disaggregation/karma) in a run: 33 cores of which 3 are public, ten
-/// credits each, tasks of one core that last a quantum. Two tasks of C are not served in the fourth quantum, and are part of
-/// its demand in the fifth.
+/// The five quanta of the test `karma_e2e_one` in the source (resource-disaggregation/karma). In this test 33 cores, of which 3 are public,
+/// serve three users with ten credits each, and every task uses one core for one quantum. Two tasks of c are not served in the fourth
+/// quantum and are part of its demand in the fifth.
 #[test]
 fn karma_s_five_quanta() {
     let demands = [[10, 10, 10], [2, 12, 16], [6, 12, 6], [18, 5, 12], [10, 10, 8]];
@@ -59,8 +59,9 @@ fn karma_s_five_quanta() {
 const GROUPS: &str =
     "[[group]]\nname = 'n1'\nratio = 50\nusers = ['n1']\n[[group]]\nname = 'n2'\nratio = 50\nusers = ['n2*']\n";
 
-/// The example of rescaling: 10 CPU and 10 GB, n1 demands (1, 1), beside n2 with n21 (1, 0) and n22 (0, 1); five tasks each
-/// (Bhattacharya et al., SoCC 2013, by the rule; volcano-sh/volcano, `docs/design/hdrf.md`).
+/// The example of rescaling, with 10 CPU and 10 GB. Group n1 demands (1, 1); beside it, group n2 has the children n21 with (1, 0) and n22
+/// with (0, 1). Each of n1, n21 and n22 runs five tasks (Bhattacharya et al., SoCC 2013, by the rule; volcano-sh/volcano,
+/// `docs/design/hdrf.md`).
 #[test]
 fn hdrf_rescales() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n\
@@ -70,7 +71,8 @@ fn hdrf_rescales() {
 }
 
 /// The example of blocked nodes: when the CPUs are used up, a group continues if its other child demands only GPUs. Three groups share the
-/// CPUs in equal parts, two of them the GPUs (sources as above, with 30 of each so that thirds are integers).
+/// CPUs in equal parts, and two of them share the GPUs. The sources are those of the previous example; in this test there are 30 CPUs and
+/// 30 GPUs, so that thirds are integers.
 #[test]
 fn hdrf_does_not_charge_for_blocked_children() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,gpu\n\
@@ -80,8 +82,8 @@ fn hdrf_does_not_charge_for_blocked_children() {
     assert_eq!(first(trace, "1x30c30gpu", "hdrf", &groups), expected.map(|(job, tasks)| (job.to_owned(), tasks)));
 }
 
-/// Two groups of equal weight share ten cores in equal parts, though one has ten users and the other one has one. The trace is
-/// long enough for twenty rounds of tasks.
+/// Two groups of equal weight share ten cores in equal parts, although one group has ten users and the other has one. The trace is long
+/// enough for twenty rounds of tasks.
 #[test]
 fn hdrf_does_not_favour_groups_with_many_users() {
     let mut trace = "job,user,submit_s,duration_s,tasks,cpu\n".to_owned();
@@ -99,8 +101,8 @@ fn hdrf_does_not_favour_groups_with_many_users() {
     assert_eq!(of_b(swapped), [5; 20]);
 }
 
-/// A group's share does not depend on its number of users: random trees in which the tasks of a group are equal, with one user per group,
-/// and with several.
+/// A group's share does not depend on its number of users. The test compares random trees with one user per group and with several users
+/// per group. The tasks of a group are equal.
 #[test]
 fn hdrf_shares_do_not_depend_on_numbers_of_users() {
     for case in 0..40u64 {
@@ -142,15 +144,15 @@ fn hdrf_shares_do_not_depend_on_numbers_of_users() {
     }
 }
 
-/// The next task is that of d/f, where a/b has 4 of 10 cores, d/e has 2, and a/c and d/f have none (Apache Mesos,
-/// `sorter_tests.cpp`, `NestedRoleDRF`).
+/// User b of group a has 4 of 10 cores, user e of group d has 2, and users c and f have none. The next task is that of f, in group d
+/// (Apache Mesos, `sorter_tests.cpp`, `NestedRoleDRF`).
 #[test]
 fn hdrf_counts_what_a_sibling_without_an_allocation_leaves() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let groups = dir.path().join("groups.toml");
     let text = "[[group]]\nname = 'a'\nusers = ['b', 'c']\n[[group]]\nname = 'd'\nusers = ['e', 'f']\n";
     std::fs::write(&groups, text).expect("writable");
-    // With tasks that wait for all four, and for those without an allocation alone.
+    // Tasks wait for all four users, or only for the two users without an allocation.
     for waiting in [&["b", "c", "e", "f"][..], &["c", "f"]] {
         let mut state = "[capacity]\ncpu = 10\n".to_owned();
         for (user, tasks) in [("b", 4), ("e", 2)] {
@@ -186,7 +188,7 @@ fn users_without_a_group_are_refused() {
     }
 }
 
-/// Groups of small and equal ratios have equal halves, as those of large ones: the comparison does not saturate.
+/// Two groups with equal ratios get equal halves even if the ratios are small: the comparison does not saturate.
 #[test]
 fn hdrf_compares_small_ratios() {
     let trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\na,n1,0,60,100,1,1\nb,n2,0,60,100,1,1\n";
@@ -197,8 +199,8 @@ fn hdrf_compares_small_ratios() {
     }
 }
 
-/// Started tasks of a user count in all of its queues, on any machines: `a` uses four parts of the machine that `b` waits for, so `b` is
-/// first.
+/// The running tasks of a user count for all of its queues, on any machines. The tasks of `a` on the first machine count for the second
+/// machine, for which `b` waits, so `b` is served first on it.
 #[test]
 fn psdsf_counts_what_a_user_has_on_other_machines() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -214,7 +216,7 @@ fn psdsf_counts_what_a_user_has_on_other_machines() {
     assert_eq!((start("b"), start("ay")), (Some(0), Some(10_000_000)));
 }
 
-/// Settings and files that mean nothing under a policy are refused.
+/// Settings and files that have no meaning under a policy are refused.
 #[test]
 fn what_a_policy_does_not_know_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -235,13 +237,13 @@ fn what_a_policy_does_not_know_is_refused() {
     }
     for policy in ["hdrf:g.toml", "fair-tree:1h:g.toml"] {
         let message = with(&["--policy", policy]);
-        assert!(message.contains("group 'A' with a ratio a resource"), "{message}");
+        assert!(message.contains("group 'A' with a ratio per resource"), "{message}");
     }
     let message = refused(&["--machines", "1x0.9c", "--policy", "karma:cpu:5s"]);
     assert!(message.contains("at least one whole cpu"), "{message}");
 }
 
-/// A policy in whole cores gets demands in whole cores, so that it assigns some.
+/// `plimsoll check` draws demands in whole cores for a policy that assigns whole cores, so that the policy assigns some.
 #[test]
 fn karma_is_asked_about_whole_cores() {
     let output = run(&mut plimsoll(&["check", "--whole-tasks", "--effort", "quick", "--policy", "karma:cpu:60s"]));
@@ -250,8 +252,9 @@ fn karma_is_asked_about_whole_cores() {
     assert!(text.contains("A: cpu 1; gets 1 task"), "{text}");
 }
 
-/// `B` cannot run on the second machine, which has no memory, so that it could run 10 tasks alone and `A` 20: under `tsf` it has half as
-/// many as `A` until the first machine is full, under `drf` as many, since a task of either is a twentieth of the cluster.
+/// `b` cannot run on the second machine, which has no memory. Alone `b` could run 10 tasks, and `a` 20. Under `tsf` `b` has half as many
+/// tasks as `a` until the first machine is full. Under `drf` both have equally many tasks until then, since a task of either user is a
+/// twentieth of the cluster.
 #[test]
 fn tsf_counts_what_users_could_run_alone() {
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! The docs as a book, which mdBook builds.
+//! mdBook builds the documentation as a book.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::{Missing, Outcome};
 
 pub fn is_built() -> Outcome {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    // Beside Python, where it came as a wheel.
+    // An mdBook that is installed as a wheel is in the folder of the Python interpreter.
     let beside = std::env::var_os("PLIMSOLL_PYTHON").map(|python| Path::new(&python).with_file_name("mdbook"));
     let mdbook = beside.filter(|path| path.is_file()).unwrap_or_else(|| "mdbook".into());
     let output = Command::new(mdbook).arg("build").arg(root().join("docs")).arg("-d").arg(dir.path()).output();

@@ -7,7 +7,7 @@ use crate::replay::said;
 use crate::report::results;
 use crate::{Missing, Outcome};
 
-/// What Chromium makes of the page.
+/// Returns the DOM of the page after Chromium has loaded it.
 fn dom(page: &Path, profile: &Path) -> Result<String, Missing> {
     let quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"];
     let alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -29,7 +29,7 @@ pub fn the_report_opens_offline() -> Outcome {
     let folder = results(dir.path(), "one", "2");
     let dom = dom(&folder.join("report.html"), &dir.path().join("profile"))?;
     assert!(dom.contains("<title>tiny</title>") && dom.contains("Is 1 &lt; 2 &amp; 3 &gt; 2?"), "{dom}");
-    // The page's own script has run: it adds a button to everything that can be copied.
+    // A button shows that the page's own script has run: it adds one to everything that can be copied.
     assert!(dom.contains("<button"), "{dom}");
     let rows = dom.matches("<tr>").count();
     assert!(rows >= 8, "{rows} rows");
@@ -38,7 +38,7 @@ pub fn the_report_opens_offline() -> Outcome {
     }
     let figures = dom.matches("<figure").count();
     let narrow = dom.matches("class=\"narrow\"").count();
-    // Wide figures are drawn a second time, for phones.
+    // Wide figures are drawn a second time for phones.
     assert!(figures >= 5 && narrow >= 1 && dom.matches("<svg").count() == figures + narrow, "{figures} figures");
     for outside in ["src=", "href=\"http", "href=\"//", "@import", "url(http"] {
         assert!(!dom.contains(outside), "{outside}");

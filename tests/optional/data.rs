@@ -1,4 +1,4 @@
-//! Real traces, which are too large for the repository or not its to give: `../shared/data`, or the folder that
+//! Real traces that are too large for the repository or may not be redistributed. They are in `../shared/data`, or in the folder that
 //! `PLIMSOLL_SHARED_DATA` names.
 
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use crate::docs::root;
 use crate::traces::{good, jobs};
 use crate::{Missing, Outcome};
 
-/// A trace: its format, where it is, and machines for it.
+/// A trace: its format, its path, and machines for it.
 pub type File = (&'static str, &'static str, &'static str);
 
-/// The traces.
+/// The traces to import and replay.
 pub const FILES: [File; 4] = [
     ("swim", "swim/FB-2009_samples_24_times_1hr_0.tsv", "100x16c32g"),
     ("alibaba-2017", "alibaba-2017/batch_task.csv", "1300x64c1norm"),

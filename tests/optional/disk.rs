@@ -15,7 +15,7 @@ struct Small {
 }
 
 impl Small {
-    /// Why not, where it cannot be mounted.
+    /// Mounts the file system. Errors: the reason why it cannot be mounted.
     fn mount(mebibytes: u64) -> Result<Small, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mut command = Command::new("mount");
@@ -45,13 +45,13 @@ pub fn a_full_one_leaves_nothing_half_written() -> Outcome {
     let place = Scratch::new(SWEEP);
     place.run("whole", &[]);
     let expected = contents(&place.path("whole"));
-    // As a file system counts, in pages.
+    // The file system allocates whole pages.
     let pages = |bytes: usize| bytes.div_ceil(4096) * 4096;
     let needed: usize = expected.values().map(|bytes| pages(bytes.len())).sum();
     let room = (MEBIBYTES << 20) as usize;
-    assert!(needed < room / 2, "the results have {needed} bytes: mount more");
+    assert!(needed < room / 2, "the results have {needed} bytes: increase MEBIBYTES");
     let ballast = |free: usize| {
-        // The file that fills the rest; written again, so that it really uses space.
+        // Writes a file that uses the remaining space except about `free` bytes.
         let taken: usize = files(&small.path("out"))
             .iter()
             .filter_map(|path| path.metadata().ok())

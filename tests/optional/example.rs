@@ -1,4 +1,4 @@
-//! The example: a policy of one's own, from its own binary, with the full command line.
+//! The examples: custom policies in their own binaries, with the full command line.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,26 +6,27 @@ use std::process::Command;
 use crate::replay::{run, said};
 use crate::{Missing, Outcome};
 
-/// Enough tasks that `mine` and `drf` part: `a` needs both resources, `b` and `c` one each.
+/// There are enough tasks that `mine` and `drf` differ: `a` needs both resources, `b` mainly CPU, and `c` mainly memory.
 const TINY: &str = "job,user,submit_s,duration_s,tasks,cpu,memory_gib
 a,a,0,10,20,1,2
 b,b,0,10,20,2,0.5
 c,c,0,10,20,0.5,4
 ";
 
-/// The example, which `cargo test` builds beside the tests; `cargo test --test optional` does not.
+/// Returns the path of an example. `cargo test` builds the examples beside the tests; `cargo test --test optional` does not.
 fn example(name: &str) -> Result<PathBuf, Missing> {
     let tests = std::env::current_exe().expect("the tests know their path");
-    let folder = tests.parent().and_then(|deps| deps.parent()).expect("tests lie in target/release/deps");
+    let folder = tests.parent().and_then(|deps| deps.parent()).expect("tests are in target/release/deps");
     let path = folder.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !path.exists() {
-        return Err(Missing("it is not built: cargo test without --test builds it".to_owned()));
+        return Err(Missing("the example is not built: cargo test without --test builds it".to_owned()));
     }
     Ok(path)
 }
 
-/// At 50 s the first user has had 100 core-seconds. Under DRF both users have a core each from then on; with memory the other goes
-/// first until it has had as much, which is all it wants: its short tasks wait less, and so do all in the mean.
+/// At 50 s the first user has used 100 core-seconds. Under DRF each user has one core from then on. The policy with memory serves the
+/// second user first until it has used as much as the first user, which covers all its tasks. Its short tasks wait less, and so the mean
+/// wait of all tasks is shorter.
 pub fn remembers_what_users_have_had() -> Outcome {
     let example = example("least_attained_service")?;
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -44,7 +45,7 @@ pub fn remembers_what_users_have_had() -> Outcome {
     Ok(())
 }
 
-/// What a command that must succeed prints.
+/// Returns the standard output of a command that must succeed.
 fn printed(command: &mut Command) -> String {
     let output = run(command.env("NO_COLOR", "1"));
     assert!(output.status.success(), "{command:?}: {}", said(&output));

@@ -1,14 +1,14 @@
-//! Tests that need what not every machine has: programs, packages, files, rights. Where it is missing they are skipped while they
-//! run, and the summary counts them, with the reasons:
+//! Tests that need programs, packages, files or rights that not every machine has. A test with a missing requirement is skipped at run
+//! time, and the summary counts it, with the reason:
 //!
 //! ```text
 //! test browser::the_report_opens_offline ... ignored (no chromium)
 //! ```
 //!
-//! The first part of a test's name is its requirement. `PLIMSOLL_REQUIRE=browser,python` (or `all`) declares these as present: a test of
-//! them that would be skipped fails. `.ci/run` sets it to its installed components.
+//! The first part of a test's name is its requirement. `PLIMSOLL_REQUIRE=browser,python` (or `all`) declares these requirements as present:
+//! instead of being skipped, a test with one of them fails. `.ci/run` sets the variable to its installed components.
 
-// What both binaries share is compiled for the other one's tests, too.
+// The modules that both test binaries share have parts that only the other binary uses, so unused code is allowed.
 #[path = "../it/determinism.rs"]
 #[allow(unused)]
 mod determinism;
@@ -87,13 +87,13 @@ pub type Outcome = Result<(), Missing>;
 /// The variable with the required components.
 const REQUIRE: &str = "PLIMSOLL_REQUIRE";
 
-/// What tests may need, as [`REQUIRE`] names it.
+/// The requirements that tests can have, by their names in [`REQUIRE`].
 const NEEDS: [&str; 10] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace", "wheel"];
 
-/// A test that is named after its requirement.
+/// Returns a test that is named after its requirement.
 fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
     let needs = name.split("::").next().unwrap_or_default();
-    assert!(NEEDS.contains(&needs), "{needs} is not among what tests may need");
+    assert!(NEEDS.contains(&needs), "{needs} is not a known requirement");
     let required = std::env::var(REQUIRE).unwrap_or_default();
     let required = required.split(',').any(|word| word == needs || word == "all");
     Trial::ignorable_test(name, move || match test() {
@@ -107,7 +107,7 @@ fn main() -> ExitCode {
     let required = std::env::var(REQUIRE).unwrap_or_default();
     let unknown = required.split(',').find(|word| !word.is_empty() && *word != "all" && !NEEDS.contains(word));
     if let Some(word) = unknown {
-        eprintln!("{REQUIRE}: '{word}' is not all or some of {}", NEEDS.join(","));
+        eprintln!("{REQUIRE}: '{word}' is not accepted; expected all, or some of {}", NEEDS.join(","));
         return ExitCode::FAILURE;
     }
     let mut trials = vec![
@@ -123,7 +123,7 @@ fn main() -> ExitCode {
         trial("python::polars_duckdb_and_pandas_read_results_as_the_docs_say", python::reads_results_as_the_docs_say),
         trial("python::simpy_ends_every_job_at_the_same_instant", python::simpy_ends_every_job_at_the_same_instant),
     ];
-    // A test a file: one that is missing hides no other.
+    // One test per file, so that a missing file does not skip the tests of other files.
     trials.extend(
         data::FILES.map(|file| trial(&format!("data::{}_round_trips", file.0), move || data::round_trips(file))),
     );

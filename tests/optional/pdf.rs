@@ -1,4 +1,4 @@
-//! The PDF of a figure, as a reader of PDF sees it.
+//! The PDF of a figure contains text that a PDF reader can extract.
 
 use std::process::Command;
 

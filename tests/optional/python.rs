@@ -1,7 +1,7 @@
-//! Results as Python reads them without Plimsoll's package: with polars, DuckDB and pandas as the docs print it; and the same simulation
-//! with SimPy.
+//! Python reads results without Plimsoll's package, with the code for polars, DuckDB and pandas in the documentation. SimPy runs the same
+//! simulation as a replay.
 //!
-//! `PLIMSOLL_PYTHON` names a Python that has the packages of `notebooks/requirements.txt`; `python3` is tried without it.
+//! `PLIMSOLL_PYTHON` names a Python with the packages of `notebooks/requirements.txt`. Without the variable, `python3` is used.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::replay::{files, plimsoll, run, said};
 use crate::{Missing, Outcome};
 
-/// A Python with these packages, which it finds from a folder, or why there is none.
+/// Returns a Python that can import these packages in the folder `from`. Errors: the reason why there is none.
 pub fn python(packages: &str, from: &Path) -> Result<PathBuf, Missing> {
     let python = PathBuf::from(std::env::var_os("PLIMSOLL_PYTHON").unwrap_or_else(|| "python3".into()));
     match Command::new(&python).args(["-c", &format!("import {packages}")]).current_dir(from).output() {
@@ -22,13 +22,13 @@ pub fn python(packages: &str, from: &Path) -> Result<PathBuf, Missing> {
     }
 }
 
-/// The standard output of a program that has succeeded.
+/// Returns the standard output of a program, which must have succeeded.
 pub fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Small results of the experiments that docs speak of, in `results/` of a folder.
+/// Runs small versions of the experiments in the documentation, with results in `results/` of a folder.
 fn small_results(dir: &Path, wanted: &[(&str, &[&str])]) {
     for (name, set) in wanted {
         let mut command = plimsoll(&["run", "-q"]);
@@ -43,7 +43,7 @@ fn small_results(dir: &Path, wanted: &[(&str, &[&str])]) {
 
 const SWEEP: (&str, &[&str]) = ("load-sweep", &["seeds=3", "workload.hours=0.3", "measure.from=2m"]);
 
-/// What Rust reads of a table of all cells: rows, and the sum of a column.
+/// Reads a table of all cells with Rust. Returns the number of rows, and the sum of a column.
 fn read(dir: &Path, table: &str, column: &str) -> (usize, f64) {
     let is = |path: &PathBuf| path.file_name().is_some_and(|name| name == format!("{table}.parquet").as_str());
     let mut found = (0, 0.0);
@@ -66,7 +66,7 @@ pub fn reads_results_as_the_docs_say() -> Outcome {
     let ([with_polars, with_pandas], [with_duckdb]) = (&of("python")[..], &of("sql")[..]) else {
         panic!("the page has two blocks of Python and one of SQL")
     };
-    // As printed; then the same of other tables.
+    // The code of the page unchanged, and then the same code for other tables.
     let mut script = format!(
         "import json, duckdb\nfound = {{}}\n{with_polars}\nfound['polars'] = [runs.height, runs['completion_mean_s'].sum()]\n\
          {with_pandas}\nfound['pandas'] = [len(runs), runs['completion_mean_s'].sum()]\n\
@@ -95,7 +95,7 @@ pub fn reads_results_as_the_docs_say() -> Outcome {
     for reader in ["polars", "pandas"] {
         assert!(found[reader].0 == rows && close(found[reader].1, sum), "{reader}: {found:?}, not {rows} and {sum}");
     }
-    // A mean of three seeds for every cell and policy.
+    // DuckDB returns a mean of three seeds for every cell and policy.
     assert!(found["duckdb"].0 == 18 && close(found["duckdb"].1, sum / 3.0), "{found:?}, not {}", sum / 3.0);
     for (table, column) in others {
         let (rows, sum) = read(dir.path(), table, column);
@@ -110,7 +110,7 @@ pub fn reads_results_as_the_docs_say() -> Outcome {
     Ok(())
 }
 
-/// The program that the README compares with: under DRF every job ends at the same microsecond as in a replay.
+/// The SimPy program of the README: under DRF every job ends at the same microsecond as in a replay.
 pub fn simpy_ends_every_job_at_the_same_instant() -> Outcome {
     let python = python("simpy, polars", Path::new("."))?;
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,5 +1,5 @@
-//! A Slurm of one machine, for the length of a test: the real daemons in the foreground, with all their files in one folder;
-//! and `plimsoll cluster slurm` against it.
+//! Starts a Slurm of one machine for the duration of a test, and runs `plimsoll cluster slurm` with it. The real daemons run in the
+//! foreground, with all their files in one folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,17 +15,17 @@ use crate::study_run::{Scratch, contents};
 use crate::study_slurm::{cluster, without_logs};
 use crate::{Missing, Outcome};
 
-/// Slurm's controller and node, and the authentication that they need; all ended when it is dropped.
+/// Slurm's controller and node daemons, and the daemon that authenticates them. All end when the value is dropped.
 struct Slurm {
     dir: tempfile::TempDir,
     daemons: Vec<Child>,
 }
 
-/// The longest that the daemons may take to be ready, or to go.
+/// The maximum time until the daemons are ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Slurm {
-    /// Starts it with this number of processors. Errors: the reason, if it is not installed, this is not root, or it does not start.
+    /// Starts Slurm with this number of processors. Errors: a program is missing, the user is not root, or a daemon does not become ready.
     fn start(processors: usize) -> Result<Slurm, String> {
         use std::os::unix::fs::MetadataExt;
         if !std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
@@ -79,7 +79,7 @@ impl Slurm {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim().split('.').next().filter(|name| !name.is_empty()).unwrap_or("localhost");
         let free = || std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        // Both are held until both are known.
+        // Both sockets stay open until both ports are known, so that the ports differ.
         let sockets = [free(), free()];
         let [one, two] = sockets.each_ref().map(|socket| socket.local_addr().expect("it is bound").port());
         drop(sockets);
@@ -94,7 +94,7 @@ impl Slurm {
 
     fn daemon(&mut self, program: &str, args: &[String]) {
         let out = |name: &str| std::fs::File::create(self.path(name)).expect("a temporary folder is writable");
-        // Should the test be killed, they go with it.
+        // If the test is killed, the daemons end, too.
         let mut command = match found("setpriv") {
             Some(setpriv) => {
                 let mut command = Command::new(setpriv);
@@ -109,14 +109,14 @@ impl Slurm {
         self.daemons.push(command.spawn().expect("it was found"));
     }
 
-    /// A command that speaks with this Slurm.
+    /// Returns a command that uses this Slurm.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(found(program).unwrap_or_else(|| program.into()));
         self.environment(&mut command);
         command
     }
 
-    /// Lets a command speak with this Slurm.
+    /// Makes a command use this Slurm.
     fn environment(&self, command: &mut Command) {
         command.env("SLURM_CONF", self.path("slurm.conf"));
     }
@@ -135,7 +135,7 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // Jobs first, then the daemons as their manual says, and by force whatever is left.
+        // Cancels the jobs, shuts down the daemons as their manual describes, and kills the remaining processes.
         let quietly = |program: &str, args: &[&str]| {
             let _ = self.command(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status();
         };
@@ -156,7 +156,8 @@ impl Drop for Slurm {
     }
 }
 
-/// Returns processes whose command line contains a text, such as the name of a temporary folder, and whose environment another.
+/// Returns the processes with a command line that contains a text, such as the name of a temporary folder, and with an environment that
+/// contains another text.
 fn processes(command: &Path, environment: &str) -> Vec<String> {
     let text = command.display().to_string();
     let of = |entry: std::fs::DirEntry| {
@@ -171,7 +172,7 @@ fn processes(command: &Path, environment: &str) -> Vec<String> {
     std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(of).collect()
 }
 
-/// Waits until something holds, and at most so long.
+/// Waits until a condition holds. Errors: it does not hold within the time `most`.
 fn until(most: Duration, mut holds: impl FnMut() -> bool) -> Result<(), ()> {
     let deadline = Instant::now() + most;
     while !holds() {
@@ -190,7 +191,8 @@ fn found(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// The lines that matter without systemd and cgroups. The plain scheduler, without pauses: a test cannot wait for cycles.
+/// The settings that a Slurm without systemd and cgroups needs. The plain scheduler runs without pauses, because a test cannot wait for
+/// scheduling cycles.
 const CONFIG: &str = "ClusterName=plimsoll
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
@@ -223,11 +225,11 @@ NodeName={host} NodeAddr=127.0.0.1 CPUs={processors} RealMemory=100 State=UNKNOW
 PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
 ";
 
-/// For all runs at once, on a machine that has other things to do.
+/// The maximum time for all jobs of a submission, even on a busy machine.
 const ALL: Duration = Duration::from_secs(900);
 /// Number of shards to kill.
 const KILLS: usize = 20;
-/// A shard is killed when fewer than this number of further runs have ended: a small part of the 500, on any machine.
+/// A shard is killed after a random number of further runs that is less than this: a small part of the 500 runs on any machine.
 const FURTHER: usize = 8;
 
 /// The study under a Slurm, in one results folder.
@@ -253,7 +255,7 @@ impl Campaign<'_> {
 
     /// Waits for the job that gathers, and returns its log.
     fn gathered(&self, job: &str) -> String {
-        assert_eq!(until(ALL, || !self.queued()), Ok(()), "the jobs go on");
+        assert_eq!(until(ALL, || !self.queued()), Ok(()), "the jobs do not end");
         std::fs::read_to_string(self.folder().join(format!("slurm/gather-{job}.log"))).expect("the job has a log")
     }
 
@@ -261,7 +263,7 @@ impl Campaign<'_> {
         self.place.path(&self.out)
     }
 
-    /// How many runs have a receipt; each cell of the study has a folder of its own.
+    /// Returns the number of runs with a receipt. Each cell of the study has its own folder.
     fn ended(&self) -> usize {
         let listed = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
         let cells = listed(self.folder()).map(|cell| cell.path());
@@ -285,7 +287,7 @@ impl Campaign<'_> {
                 while self.ended() < enough && there() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // It may have ended meanwhile.
+                // The process may have ended in the meantime; then `kill` fails.
                 hit += usize::from(run(Command::new("kill").args(["-KILL", &process])).status.success());
                 seen.push(shard);
             }
@@ -296,16 +298,16 @@ impl Campaign<'_> {
     }
 }
 
-/// 500 runs in three shards under a real Slurm, killed at random moments until they are complete, and again in another folder until twenty
-/// shards were killed: the gathering job reports the missing runs, a second submission executes only these, and the results are those of
-/// one undisturbed process.
+/// 500 runs in three shards under a real Slurm. Shards are killed at random moments until the runs are complete, and again in another
+/// folder until twenty shards were killed in total. The gathering job reports the missing runs, and a second submission executes only the
+/// missing runs. The results equal those of one uninterrupted process.
 pub fn a_real_one_runs_the_array() -> Outcome {
     let slurm = Slurm::start(3).map_err(Missing)?;
     let plan = five_hundred(300);
     let place = Scratch::in_memory(&format!("{plan}\n[slurm]\nshards = 3\ntime = \"00:10:00\"\n"));
     let (mut random, mut kills, mut submissions, mut folders) = (stream(1, "kills under Slurm"), 0, 0, Vec::new());
     while kills < KILLS {
-        // How many kills a folder takes until its runs are all there depends on the machine, how many there are not.
+        // The number of kills until the runs of one folder are complete depends on the machine. The total number of kills does not.
         assert!(folders.len() < KILLS, "{kills} kills in {} folders", folders.len());
         let campaign = Campaign { slurm: &slurm, place: &place, out: format!("out-{}", folders.len()) };
         loop {
@@ -313,13 +315,13 @@ pub fn a_real_one_runs_the_array() -> Outcome {
             let (gather, message) = campaign.submit();
             submissions += 1;
             let open = message.contains(" of 3 shards");
-            assert!(open != message.contains("all runs are there"), "{message}");
+            assert!(open != message.contains("all runs are complete"), "{message}");
             assert!(before > 0 || message.contains("3 of 3 shards"), "{message}");
             kills += if open && kills < KILLS { campaign.kill(&mut random) } else { 0 };
             let log = campaign.gathered(&gather);
             let (missing, whole) = (log.contains("runs are missing or broken"), log.contains("report in"));
             assert!(missing != whole && (open || whole), "{log}");
-            assert!(campaign.ended() >= before, "runs that were there are gone");
+            assert!(campaign.ended() >= before, "complete runs have disappeared");
             if whole {
                 break;
             }

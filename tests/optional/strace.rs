@@ -70,7 +70,7 @@ pub fn every_call_may_fail() -> Outcome {
                 found.remove(".plimsoll-lock");
                 assert_eq!(differences(&expected, &found), [""; 0], "{when}");
             } else {
-                // Not a signal, and not the code of a panic. The program loader has its own messages and codes.
+                // The process must not end by a signal or with the exit code of a panic. The program loader has its own messages and codes.
                 assert!(matches!(output.status.code(), Some(1 | 2 | 127)), "{when}: {:?} {message}", output.status);
                 // The failing call may be the one that prints the message.
                 assert!(!message.trim().is_empty() || calls.starts_with("write"), "{when}: no message");
@@ -78,7 +78,10 @@ pub fn every_call_may_fail() -> Outcome {
                     contents(&place.path("out")).iter().filter(|(path, _)| !path.contains(".plimsoll-"))
                 {
                     let folder = place.path("out");
-                    assert!(is_as_it_will_be(&folder, path, bytes, &expected), "{when}: {path} is not as it will be");
+                    assert!(
+                        is_as_it_will_be(&folder, path, bytes, &expected),
+                        "{when}: {path} does not have its final contents"
+                    );
                 }
                 failed += 1;
             }

@@ -1,4 +1,4 @@
-//! The package for Python, installed: its tests in `python/tests`, and the notebooks.
+//! The installed package for Python: its tests in `python/tests`, and the notebooks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,20 +10,20 @@ use crate::python::{printed, python};
 use crate::replay::{run, said};
 use crate::{Missing, Outcome};
 
-/// A Python with these packages and Plimsoll's own, of the commit that is tested, or why there is none.
+/// Returns a Python with these packages and with Plimsoll's own package of the tested commit. Errors: the reason why there is none.
 fn with_plimsoll(packages: &str, from: &Path) -> Result<PathBuf, Missing> {
     let python = python(&format!("{packages}, plimsoll._plimsoll"), from)?;
     let of = "import plimsoll; print(plimsoll.__commit__ or '')";
     let output = Command::new(&python).args(["-c", of]).current_dir(from).output().expect("it has just run");
     let installed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if installed != COMMIT.unwrap_or_default() {
-        return Err(Missing(format!("the package that is installed is of commit '{installed}'; pip install . again")));
+        return Err(Missing(format!("the installed package is of commit '{installed}'; run pip install . again")));
     }
     Ok(python)
 }
 
 pub fn passes_its_tests() -> Outcome {
-    // In a folder where no other module has its name.
+    // The tests run in a folder without another module of the same name.
     let dir = tempfile::tempdir().expect("a temporary folder");
     let python = with_plimsoll("pytest, polars", dir.path())?;
     let tests = root().join("python/tests");
@@ -45,7 +45,7 @@ print(sum(len(cell.get('outputs', [])) for cell in notebook.cells))
 pub fn notebooks_run_on_small_plans() -> Outcome {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let python = with_plimsoll("polars, altair, matplotlib, nbclient, nbformat, ipykernel", dir.path())?;
-    // The plans that they run, made small.
+    // Small versions of the plans that the notebooks run.
     let experiments = dir.path().join("experiments");
     std::fs::create_dir(&experiments).expect("a folder");
     let small = [
@@ -64,7 +64,7 @@ pub fn notebooks_run_on_small_plans() -> Outcome {
     for path in notebooks() {
         let mut command = Command::new(&python);
         command.args(["-c", EXECUTE]).arg(&path).arg(&folder).env("PYTHONDONTWRITEBYTECODE", "1");
-        // What a kernel writes of itself is not the user's.
+        // The kernel's own files go to the temporary folder, not to the user's folders.
         command.env("IPYTHONDIR", dir.path().join("ipython")).env("JUPYTER_RUNTIME_DIR", dir.path().join("jupyter"));
         let outputs: usize = printed(&run(&mut command)).trim().parse().expect("a number");
         assert!(outputs >= 4, "{}: {outputs} outputs", path.display());

@@ -83,7 +83,7 @@ impl Pinned {
             let Some(rest) = rest(&stamp) else { return Ok(Pinned { path: path.to_owned(), stamp }) };
             std::thread::sleep(rest);
         }
-        let problem = "is being written to; start again when it is whole, or give a copy of it";
+        let problem = "is being written to; start again when it is complete, or use a copy of it";
         Err(Error::io(path, io::Error::other(problem)))
     }
 

@@ -82,7 +82,7 @@ fn text_of(name: &Path, input: impl Read) -> Result<String> {
     let mut bytes = Vec::new();
     input.take(TEXT_MOST + 1).read_to_end(&mut bytes).map_err(|source| Error::io(name, source))?;
     if bytes.len() as u64 > TEXT_MOST {
-        let problem = format!("has more than {} MiB; expected a text that people write", TEXT_MOST >> 20);
+        let problem = format!("has more than {} MiB; expected a smaller text file", TEXT_MOST >> 20);
         return Err(Error::io(name, io::Error::new(io::ErrorKind::FileTooLarge, problem)));
     }
     let mut text = String::from_utf8(bytes).map_err(|error| {
@@ -171,7 +171,7 @@ impl Records {
         if open {
             // The open quote belongs to the last field.
             let before: u64 = self.record.iter().rev().skip(1).map(feeds).sum();
-            let problem = "a quote opened on this line is not closed; close it, or double it where it is meant";
+            let problem = "a quote opened on this line is not closed; close it, or double it if it is part of the text";
             return Err(Error::trace(path, line + before, "", problem));
         }
         Ok(Some(line))
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(read_text(file.path()).expect("a text"), "a = 1\n");
         let refusal = |path: &Path| read_text(path).unwrap_err().to_string();
         file.as_file().set_len(TEXT_MOST + 1).expect("a sparse file");
-        assert!(refusal(file.path()).ends_with("has more than 64 MiB; expected a text that people write"));
+        assert!(refusal(file.path()).ends_with("has more than 64 MiB; expected a smaller text file"));
         std::fs::write(file.path(), b"a\nb\xff\n").expect("writable");
         assert!(refusal(file.path()).ends_with(", line 2: is not UTF-8 text"));
         assert!(refusal(&std::env::temp_dir()).ends_with("is a folder; expected a file"));

@@ -84,7 +84,7 @@ impl Node {
             .map_err(|error| place.at(error.span().unwrap_or(0..0)).wrong("", error.message().trim_end()))?;
         let value = table(document.get_ref(), place);
         if let Some(deep) = deeper(&value, MOST_DEEP) {
-            return Err(deep.wrong("", format!("nested too deep; expected at most {MOST_DEEP} tables in one another")));
+            return Err(deep.wrong("", format!("nested too deep; expected at most {MOST_DEEP} nested tables")));
         }
         // Errors about missing keys are placed at the first key.
         let first = if let Value::Table(entries) = &value { entries.first() } else { None };

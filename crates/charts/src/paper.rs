@@ -15,7 +15,7 @@ named! {
         Ieee "ieee": "One column of an IEEE page",
         IeeeWide "ieee-wide": "The whole width of an IEEE page",
         Usenix "usenix": "One column of a USENIX page",
-        Slides "slides": "A slide: twice the size, text and all",
+        Slides "slides": "A slide: twice the size, including the text",
     }
 }
 

@@ -34,7 +34,7 @@ pub fn png(svg: &str, scale: f32, texts: Vec<(String, String)>) -> Result<Vec<u8
     let (width, height) = ((tree.size().width() * scale).ceil(), (tree.size().height() * scale).ceil());
     let fits = |side: f32| (1.0..=SIDE_MAX).contains(&side);
     if !fits(width) || !fits(height) {
-        return Err(wrong(format!("{width} by {height} pixels; expected 1 to {SIDE_MAX} a side")));
+        return Err(wrong(format!("{width} by {height} pixels; expected 1 to {SIDE_MAX} per side")));
     }
     let mut image = Pixmap::new(width as u32, height as u32)
         .ok_or_else(|| wrong(format!("no memory for {width} by {height} pixels")))?;

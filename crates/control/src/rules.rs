@@ -9,20 +9,20 @@ use plimsoll_base::named;
 named! {
     /// A rule that can be switched off.
     Rule {
-        MockRequest "mock-request": "FuxiMaster invents a request for stable caps of an application without master",
+        MockRequest "mock-request": "FuxiMaster creates a mock request for the stable caps of an application without master",
         CapCheckpoint "cap-checkpoint": "A Tubo keeps its caps on disk and reads them after a restart",
         HintCheckpoint "hint-checkpoint":
             "An application master keeps the hints of stable roles on disk and reads them after a restart",
         HintRecovery "hint-recovery":
-            "FuxiMaster rebuilds what machines that are away hold from the hints of application masters",
+            "FuxiMaster rebuilds the allocations on unreachable machines from the hints of application masters",
         WaitWindow "wait-window":
-            "While it recovers FuxiMaster only listens: it answers no question for full caps or hints",
+            "During recovery FuxiMaster only receives reports: it answers no request for full caps or hints",
         KeepStable "keep-stable":
             "When a Tubo times out its stable units stay, and the application master is notified",
         SurplusToAm "surplus-to-am":
             "The application master selects the stable units above the request to return",
         SequenceNumbers "sequence-numbers":
-            "Increments are numbered: one that is late, double or early is not applied",
+            "Increments are numbered: a late, duplicate or early one is not applied",
         Fencing "fencing": "Messages of a superseded application master are refused",
         Clamp "clamp": "The claims of hints are cut at the capacity of the machine",
     }

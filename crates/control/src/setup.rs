@@ -127,7 +127,7 @@ impl Setup {
 
     /// Returns the name of a role in reports.
     pub fn name(&self, role: RoleId) -> &str {
-        self.find(role).map_or("a role that is over", |role| &role.name)
+        self.find(role).map_or("a finished role", |role| &role.name)
     }
 
     /// Returns all machines.

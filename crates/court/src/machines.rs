@@ -14,7 +14,8 @@ pub fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
         let expected = "expected one of [capacity], machines = \"2x8c16g\" and [[machine]]s";
         return Err(place.wrong(
             "capacity",
-            if given.is_empty() { "is missing; " } else { "stands beside another; " }.to_owned() + expected,
+            if given.is_empty() { "is missing; " } else { "cannot be combined with another one; " }.to_owned()
+                + expected,
         ));
     };
     let mut cluster = Cluster::default();
@@ -44,7 +45,7 @@ pub fn cluster(tree: &Node) -> Result<(Cluster, Option<Vec<String>>)> {
                 if names.iter().any(|known| known == name) {
                     return Err(node
                         .place
-                        .wrong("name", format!("two machines are called '{name}'; expected names of their own")));
+                        .wrong("name", format!("two machines are called '{name}'; expected unique names")));
                 }
                 let capacity = amounts_of(&mut cluster.dims, node, "machine", &["name"])?;
                 names.push(name.to_owned());

@@ -187,7 +187,7 @@ impl<'a> Bench<'a> {
             let workload = &self.state.workloads[run.workload];
             let parts: Vec<_> = run.parts.iter().map(|(machine, tasks)| (MachineId(*machine), *tasks)).collect();
             engine.begin(&parts, ages.of_running(workload)).map_err(|error| Error::Mismatch {
-                problem: format!("'{}' cannot run as the state has it: {error}", workload.name),
+                problem: format!("'{}' cannot run as the state specifies: {error}", workload.name),
             })?;
         }
         for at in 1..situation.waiting.len() {

@@ -317,16 +317,14 @@ impl Reader<'_> {
             Some(_) => queues::name(node, "a workload's name")?.to_owned(),
         };
         if self.drafts.iter().any(|draft| draft.workload.name == name) {
-            return Err(node
-                .place
-                .wrong("name", format!("two workloads are called '{name}'; expected names of their own")));
+            return Err(node.place.wrong("name", format!("two workloads are called '{name}'; expected unique names")));
         }
         let demand = node
             .get("demand")
             .ok_or_else(|| node.place.wrong("demand", "is missing; expected amounts, such as { cpu = 1 }"))?;
         let amounts = queues::amounts(&demand.node, "demand", self.dims)?.map(Option::unwrap_or_default);
         if amounts == [0; MAX_DIMS] {
-            return Err(demand.node.place.wrong("demand", "is nothing; expected an amount above 0"));
+            return Err(demand.node.place.wrong("demand", "is 0; expected an amount above 0"));
         }
         let group = self.group(node)?;
         let tasks = count(node, "tasks", 1)?.unwrap_or(1);

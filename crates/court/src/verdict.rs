@@ -136,7 +136,7 @@ fn verdict(bench: &Bench, assessment: &Assessment) -> (Verdict, String) {
     if let Some((one, other)) = order {
         return (
             Verdict::OrderNotAntisymmetric,
-            format!("'{one}' and '{other}' each go before the other, or neither does"),
+            format!("'{one}' and '{other}' each precede the other, or neither does"),
         );
     }
     let part = &rounds[back.unwrap_or(rounds.len())..];
@@ -302,7 +302,7 @@ fn with_other_names(bench: &Bench, assessment: &mut Assessment, most: u32) -> Re
         });
     if !same {
         assessment.verdict = Verdict::DependsOnNames;
-        assessment.about = "with the names turned round other workloads start or are stopped".to_owned();
+        assessment.about = "with the names in reverse order, other workloads start or are stopped".to_owned();
     }
     Ok(())
 }

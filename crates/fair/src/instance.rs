@@ -202,7 +202,7 @@ impl Instance {
                 Some(tasks) => at_least_zero(tasks, || place("tasks"))?,
                 None if user.demand.iter().all(Number::is_zero) => {
                     let expected = "a demand above 0 for some resource, or a number of `tasks`";
-                    return Err(Error::plan(place("demand"), "a demand of 0 with endless tasks", expected));
+                    return Err(Error::plan(place("demand"), "a demand of 0 with unlimited tasks", expected));
                 }
                 None => {}
             }

@@ -15,8 +15,8 @@ use plimsoll_base::named;
 named! {
     /// The credits that users receive without donating at the beginning of every quantum.
     FreeCredits {
-        Public "public": "As many as there are public slices a user, rounded down, as in the paper and the authors' library",
-        Pool "pool": "An equal part of what the public slices have earned, rounded down, as in the authors' other implementation",
+        Public "public": "The number of public slices per user, rounded down, as in the paper and the authors' library",
+        Pool "pool": "An equal part of the credits earned by the public slices, rounded down, as in the authors' other implementation",
     }
 }
 

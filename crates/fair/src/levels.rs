@@ -110,7 +110,7 @@ impl Levels {
     /// Errors: [`Error::Plan`] for a user with unlimited tasks and without demand; [`Error::NotConverged`] if the deviation of the solution
     /// exceeds [`TOLERANCE`]. After an error there is no valid solution. Panics: the number of rates is not the number of users.
     pub fn fill(&mut self, columns: &[&[f64]], tasks: &[f64], rates: &[f64]) -> Result<()> {
-        assert_eq!(rates.len(), tasks.len(), "one rate a user");
+        assert_eq!(rates.len(), tasks.len(), "one rate per user");
         let base = vec![0.0; columns.len()];
         self.solve(columns, tasks, &base, |start, out| out.copy_from_slice(&rates[start..][..out.len()]))
     }
@@ -284,7 +284,7 @@ impl Levels {
             let expected = "a demand above 0 for some resource, or a number of tasks";
             return Err(Error::plan(
                 format!("user {i} (from 0), demand"),
-                "a demand of 0 with endless tasks",
+                "a demand of 0 with unlimited tasks",
                 expected,
             ));
         }

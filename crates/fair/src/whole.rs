@@ -210,7 +210,7 @@ impl Pool {
         let served = (0..users.len()).map(|i| instance.lacking(&users[i]).is_none() && somewhere(i)).collect();
         let most = most_tasks(&rooms, &takes);
         if most > MOST_TASKS {
-            let expected = format!("at most {MOST_TASKS:e}, for they are served one by one: take a larger unit");
+            let expected = format!("at most {MOST_TASKS:e}, because tasks are served one by one; use a larger unit");
             return Err(Error::plan("whole tasks", format!("up to {most:.1e} of them"), expected));
         }
         let needs_nothing = |i: usize| if takes[i].is_empty() { all[i].unwrap_or(u64::MAX) } else { 0 };

@@ -215,7 +215,7 @@ impl Comparison {
         format!(
             "Numbers are differences of means over {} seeds in percent of the mean of the policy compared with, with the half-widths \
              of 95 % confidence intervals. p-values are of {}{correction}. “{}” is shown by two one-sided tests, corrected likewise. \
-             “{OPEN}” means that neither a difference nor equivalence is shown; more seeds may.{mixes}",
+             “{OPEN}” means that neither a difference nor equivalence is shown; more seeds may show one.{mixes}",
             self.seeds,
             self.design.test(),
             equivalent_words(),

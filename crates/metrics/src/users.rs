@@ -126,7 +126,7 @@ static COLUMNS: [C; 21] = [
     ),
     C::floats(
         "used_<r>_s",
-        "<r> used times seconds, in the unit people write (core seconds, GiB seconds)",
+        "<r> used times seconds, in the display unit (core seconds, GiB seconds)",
         |user, d| Some(user.used_us[d] as f64 / user.dims[d].unit.scale() as f64 / 1e6),
     )
     .unit(Unit::AmountSeconds)
@@ -157,7 +157,7 @@ static COLUMNS: [C; 21] = [
     .lower(),
     C::share(
         "shortfall",
-        "dominant share of the tasks that it runs fewer than its 1/n of the cluster would, mean over its backlogged grid points",
+        "dominant share of the tasks that 1/n of the cluster would run in addition, mean over its backlogged grid points",
         |user| {
             let points = user.totals.shortfall_points;
             (points > 0).then(|| user.totals.shortfall / points as f64)
@@ -189,7 +189,7 @@ static COLUMNS: [C; 21] = [
     .higher(),
     C::int(
         "tasks_stopped",
-        "how often running tasks of it were stopped and had to start again, failures of their own apart; a task stopped twice counts twice",
+        "how often its running tasks were stopped and had to start again, without their own failures; a task stopped twice counts twice",
         |user| Some(user.totals.stopped),
     )
     .lower(),

@@ -42,8 +42,8 @@ impl Branches {
         let mut branches = Branches::flat(weights);
         for (at, entry) in file.groups.iter().enumerate() {
             if !entry.ratios.is_empty() {
-                let given = format!("{}: group '{}' with a ratio a resource", file.path.display(), entry.name);
-                return Err(Error::policy(policy, given, "one ratio a group"));
+                let given = format!("{}: group '{}' with a ratio per resource", file.path.display(), entry.name);
+                return Err(Error::policy(policy, given, "one ratio per group"));
             }
             let parent = place(entry.parent);
             branches.groups.push(Branch { parent, share: entry.ratio, ..Branch::default() });
@@ -68,7 +68,11 @@ impl Branches {
         };
         let weight = self.weights.uniform(self.weights.class_of(name) as usize);
         let share = weight.ok_or_else(|| {
-            Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+            Error::plan(
+                "weights",
+                format!("a weight per resource for '{name}'"),
+                "one weight per user under this policy",
+            )
         })?;
         self.groups[group as usize].users.push(UserId(self.users.len() as u32));
         self.users.push((group, share));

@@ -52,7 +52,7 @@ impl Memory {
 }
 
 fn expected() -> String {
-    "a half-life and perhaps a period above 0, such as 1h, 7d:5m, 0 or inf".to_owned()
+    "a half-life and optionally a period above 0, such as 1h, 7d:5m, 0 or inf".to_owned()
 }
 
 /// 1 in the fixed-point representation of factors.

@@ -29,7 +29,7 @@ pub static ROW: PolicyRow = PolicyRow {
     name: "hdrf",
     spelling: "hdrf:FILE",
     rank: "down the tree, the least dominant share / ratio of rescaled vectors",
-    meaning: "Dominant Resource Fairness in a tree of groups; no group is charged for children that cannot go on.",
+    meaning: "Dominant Resource Fairness in a tree of groups; no group is charged for blocked children.",
     source: "Bhattacharya et al., SoCC 2013",
     example: "hdrf:experiments/quota/two-groups.toml",
     // Without groups this policy equals `drf`.

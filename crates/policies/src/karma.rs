@@ -19,8 +19,8 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "karma",
     spelling: "karma:RESOURCE:QUANTUM[:KEY=VALUE]",
-    rank: "the most credits first, within what the user was allocated for the quantum",
-    meaning: "A guaranteed part each; more is borrowed for credits, which its donors earn.",
+    rank: "the most credits first, within the user's allocation for the quantum",
+    meaning: "Each user has a guaranteed part; more is borrowed for credits, which the donors earn.",
     source: "Vuppalapati et al., OSDI 2023",
     example: "karma:cpu:60s",
     checked: "karma:cpu:60s",
@@ -96,7 +96,7 @@ impl Karma {
         let slices = setup.capacity.0[dim] / slice;
         if slices == 0 {
             let expected =
-                format!("machines with at least one whole {} together: that is a slice", setup.dims[dim].name);
+                format!("machines with at least one whole {} in total, the size of a slice", setup.dims[dim].name);
             return Err(Error::policy("karma", "less than one slice", expected));
         }
         let guaranteed = (u128::from(slices) * u128::from(rule.guaranteed) / u128::from(ONE)) as u64;

@@ -21,7 +21,7 @@ impl<'a> Keys<'a> {
                     return Err(format!("'{key}' once"));
                 }
                 Some((key, value)) if known.contains(&key) => keyed.push((key, value)),
-                Some((key, _)) => return Err(format!("one of {} where '{key}' stands", known.join(", "))),
+                Some((key, _)) => return Err(format!("one of {} instead of '{key}'", known.join(", "))),
             }
         }
         Ok(Keys { plain: plain.into_iter(), keyed })
@@ -48,7 +48,7 @@ impl<'a> Keys<'a> {
     pub fn end(mut self) -> Result<(), String> {
         match self.plain.next() {
             None => Ok(()),
-            Some(part) => Err(format!("nothing where '{part}' stands")),
+            Some(part) => Err(format!("no part '{part}'")),
         }
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "line",
     spelling: "line",
-    rank: "the value of the order behind the slash, then release instant, row; alone: priority, release instant, row",
+    rank: "the value of the order after the slash, then release instant, row; alone: priority, release instant, row",
     meaning: "One queue for all users, in the order after the slash.",
     source: "that of the order",
     example: "line",

@@ -24,7 +24,7 @@ pub static ROW: PolicyRow = PolicyRow {
     name: "multifactor",
     spelling: "multifactor:HALF_LIFE[:KEY=VALUE]",
     rank: "the largest sum of weighted factors: age, 2^-(usage / share), priority",
-    meaning: "Jobs by a sum of their age, what their user has used lately, and their priority.",
+    meaning: "Jobs by a sum of their age, the recent usage of their user, and their priority.",
     source: "Slurm's multifactor priority plugin (SchedMD)",
     example: "multifactor:1h",
     checked: "multifactor:1h",
@@ -87,7 +87,7 @@ impl Multifactor {
     /// Creates the policy. Errors: [`Error::Plan`] for weights by resource.
     fn new(setup: &Setup, memory: Memory, factors: Factors) -> Result<Multifactor> {
         if (0..setup.weights.classes()).any(|class| setup.weights.uniform(class).is_none()) {
-            return Err(Error::plan("weights", "a weight a resource", "one weight a user under this policy"));
+            return Err(Error::plan("weights", "a weight per resource", "one weight per user under this policy"));
         }
         let usage = Usage::new(Adds::Integral, memory, setup.dims.len());
         let (weights, users) = (setup.weights.clone(), Vec::new());

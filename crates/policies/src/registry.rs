@@ -107,7 +107,7 @@ pub struct PlanGroups<'a> {
 fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, name: &str) -> Result<T> {
     let wrong = |key: &str, expected: String| Error::plan(key, format!("'{policy}'"), expected);
     let tables = tables.ok_or_else(|| {
-        wrong("policy", format!("a file here; only a plan has [{kind}.NAME] tables, and finds them itself"))
+        wrong("policy", format!("a file; only the policies of a plan can name a table [{kind}.NAME]"))
     })?;
     tables.iter().find(|(known, _)| known == name).map(|(_, table)| table.clone()).ok_or_else(|| {
         let hint = did_you_mean(name, tables.iter().map(|(known, _)| known.as_str()));

@@ -160,7 +160,7 @@ impl Parsed {
         build: impl Fn(&QueueFile, Option<&'static str>, &Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> std::result::Result<Parsed, String> {
         if given == Some("") {
-            return Err("a file of queues behind the colon, or no colon".to_owned());
+            return Err("a file of queues after the colon, or no colon".to_owned());
         }
         let maker = Maker::Queued(given.map(PathBuf::from), Box::new(build));
         Ok(Parsed { parameter: given.map(str::to_owned), maker, counterpart: Box::new(|_| Ok(None)), inside: None })
@@ -275,7 +275,9 @@ impl PolicySpec {
     fn counterpart(&self, resources: &[String]) -> Result<StaticEquivalent> {
         (self.parsed.counterpart)(resources)?.ok_or_else(|| {
             let expected = match self.file() {
-                Some(_) => "a policy that has a static allocation; 'quota' alone has: every user a group",
+                Some(_) => {
+                    "a policy that has a static allocation; 'quota' without a file has one, with a group for each user"
+                }
                 None => "a policy that has a static allocation, such as drf",
             };
             Error::plan("policy", format!("'{self}'"), expected)
@@ -291,7 +293,7 @@ impl PolicySpec {
     }
 
     fn no_run<T>(&self, instead: &str) -> Result<T> {
-        let expected = format!("a policy for a run, which this static allocation is not: {instead}");
+        let expected = format!("a policy for a run instead of this static allocation: {instead}");
         Err(Error::plan("policy", format!("'{self}'"), expected))
     }
 

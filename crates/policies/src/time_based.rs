@@ -19,8 +19,8 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "time-based",
     spelling: "time-based:HALF_LIFE[:PERIOD][:k=K]",
-    rank: "max_r u_r / share_r, shares of requests by weight, less K times what past usage exceeds it by",
-    meaning: "The least of a fair share first, which shrinks with what a user has used lately.",
+    rank: "max_r u_r / share_r, shares of requests by weight, less K times the excess of past usage",
+    meaning: "The user with the smallest used part of its fair share first; recent usage reduces the fair share.",
     source: "the KAI scheduler's time-based fair share (NVIDIA)",
     example: "time-based:1h",
     checked: "time-based:1h",

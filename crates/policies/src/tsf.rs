@@ -70,7 +70,11 @@ impl Policy for Tsf {
     fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
         let weight = self.weights.uniform(self.weights.class_of(name) as usize);
         self.of.push(weight.ok_or_else(|| {
-            Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+            Error::plan(
+                "weights",
+                format!("a weight per resource for '{name}'"),
+                "one weight per user under this policy",
+            )
         })?);
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Counterexample {
                 let number = match tasks {
                     _ if *tasks == truth => String::new(),
                     Some(tasks) => format!(", and {tasks} tasks"),
-                    None => ", and tasks without end".to_owned(),
+                    None => ", and unlimited tasks".to_owned(),
                 };
                 format!("lie: {} claims a demand of {}{number}", name(*user), amounts(names, demand))
             }
@@ -87,7 +87,7 @@ impl Counterexample {
     /// Describes the losing user and its loss in a sentence.
     pub fn verdict(&self) -> String {
         let Judgement { worse, better, loser, other, .. } = &self.judgement;
-        let user = |user: &Option<usize>| user.map_or("nobody", |user| self.instance.users()[user].name.as_str());
+        let user = |user: &Option<usize>| user.map_or("no user", |user| self.instance.users()[user].name.as_str());
         let resource = |r: &Option<usize>| r.map_or("", |r| self.instance.resources()[r].as_str());
         let (loser_name, winner) = (user(loser), if self.is_about_users() { user(other) } else { "" });
         let (has, should) = (counted(worse), counted(better));
@@ -98,7 +98,9 @@ impl Counterexample {
         };
         match self.requirement.property {
             Property::Feasibility if loser.is_some() => format!("{loser_name} is given {should}"),
-            Property::Feasibility => format!("{better} of {} is given away, there is {worse}", resource(other)),
+            Property::Feasibility => {
+                format!("{better} of {} is allocated, and the capacity is {worse}", resource(other))
+            }
             Property::SharingIncentive => {
                 format!("{loser_name} runs {has}; its part of the cluster would run {should}{forgiven}")
             }

@@ -106,11 +106,11 @@ fn weights(instance: &Instance) -> Result<Weights> {
     let mut scalars = Vec::new();
     for user in instance.users() {
         let weight = user.one_weight().ok_or_else(|| {
-            let problem = format!("user '{}' has one a resource", user.name);
+            let problem = format!("user '{}' has one per resource", user.name);
             Error::plan(
                 "weight",
                 problem,
-                format!("one number a user, as in all domains but {}", Domain::WeightedPerResource.name()),
+                format!("one number per user, as in all domains but {}", Domain::WeightedPerResource.name()),
             )
         })?;
         scalars.push((user.name.as_str(), integer(weight, "weight")? * WEIGHT_ONE));

@@ -214,7 +214,7 @@ impl Archive {
         let is_whole = (sum.size, sum.crc32, read) == (entry.size, entry.crc32, entry.packed);
         match is_whole || (sum.size == most && most <= entry.size) {
             true => Ok(sum),
-            false => Err(wrong(path, name, "it is not what the catalogue of the archive says")),
+            false => Err(wrong(path, name, "its content differs from the catalogue of the archive")),
         }
     }
 }

@@ -161,7 +161,7 @@ pub fn import(
 ) -> Result<String> {
     let wrong = |column: &str, problem: String| Error::trace(name, 0, column, problem);
     let ArrowDataType::Struct(fields) = &field.dtype else {
-        return Err(wrong("", format!("these are no rows but values of type {:?}; expected a table", field.dtype)));
+        return Err(wrong("", format!("the values are of type {:?}, not rows; expected a table", field.dtype)));
     };
     let mut kept: Vec<(usize, Stored)> = Vec::new();
     for (at, field) in fields.iter().enumerate() {
@@ -199,7 +199,7 @@ pub fn import(
     let mut writer = TableWriter::create(path, &[], table, &[])?;
     let mut rows = 0;
     for chunk in chunks {
-        let chunk = chunk.map_err(|error| wrong("", format!("its rows do not come: {error}")))?;
+        let chunk = chunk.map_err(|error| wrong("", format!("its rows cannot be read: {error}")))?;
         let Some(chunk) = chunk.as_any().downcast_ref::<StructArray>() else { continue };
         let values = |(at, stored): &(usize, Stored)| {
             let (field, array) = (&fields[*at], &*chunk.values()[*at]);

@@ -43,7 +43,7 @@ impl Lock {
         let name = format!("{RECEIPTS}/.plimsoll-{id}.lock");
         acquire(folder, name.as_ref(), true).map_err(|busy| match busy {
             Busy::Other => {
-                let why = format!("another process is making run {id}: two shards overlap, such as 0/2 and 0/4");
+                let why = format!("another process is executing run {id}: two shards overlap, such as 0/2 and 0/4");
                 Error::output(folder, why)
             }
             Busy::Failed(error) => error,
@@ -86,7 +86,10 @@ fn acquire(folder: &Path, name: &Path, alone: bool) -> std::result::Result<Lock,
     loop {
         make_folder(path.parent().unwrap_or(folder)).map_err(fail)?;
         if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(fail(IoError::new(ErrorKind::AlreadyExists, "is no file that Plimsoll has made: remove it")));
+            return Err(fail(IoError::new(
+                ErrorKind::AlreadyExists,
+                "is not a file that Plimsoll has written; remove it",
+            )));
         }
         // Some network file systems grant a shared lock only with read access.
         let mut options = OpenOptions::new();
@@ -192,7 +195,7 @@ mod tests {
         let (folder, outside) = (dir.path().join("in"), dir.path().join("outside"));
         std::fs::create_dir(&folder).expect("a folder");
         std::os::unix::fs::symlink(&outside, folder.join(FILE)).expect("a link");
-        assert!(Lock::alone(&folder).expect_err("a link").to_string().contains("no file that Plimsoll has made"));
+        assert!(Lock::alone(&folder).expect_err("a link").to_string().contains("not a file that Plimsoll has written"));
         assert!(!outside.exists());
     }
 }

@@ -175,7 +175,7 @@ impl Parquet {
         }
         match columns.iter().all(|column| column.len() == due) {
             true => Ok(columns),
-            false => Err(damaged(format!("rows {} to {} are not all there", from + 1, from + due))),
+            false => Err(damaged(format!("rows {} to {} are not complete", from + 1, from + due))),
         }
     }
 
@@ -189,10 +189,10 @@ impl Parquet {
         let sum = of_groups.fold(0, u64::saturating_add);
         let (rows, most) = (self.rows() as u64, self.size.saturating_mul(UNFOLDED).saturating_add(ROWS_FREE));
         if sum != rows {
-            return Err(self.damaged(&format!("it says to have {rows} rows, and its row groups {sum}")));
+            return Err(self.damaged(&format!("it declares {rows} rows, and its row groups {sum}")));
         }
         if rows > most {
-            return Err(self.damaged(&format!("it says to have {rows} rows, more than {} bytes can hold", self.size)));
+            return Err(self.damaged(&format!("it declares {rows} rows, more than {} bytes can hold", self.size)));
         }
         Ok(())
     }
@@ -354,7 +354,7 @@ fn bounded_footer(reader: &mut (impl Read + Seek)) -> std::result::Result<u64, S
     let [a, b, c, d, magic @ ..] = tail;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     if magic != *MAGIC {
-        return Err("it does not end as Parquet does; it may be cut short".to_owned());
+        return Err("it does not end like a Parquet file; it may be cut short".to_owned());
     }
     if length > room.min(FOOTER_MOST) {
         return Err(format!("its footer of {length} bytes is longer than the file or {FOOTER_MOST} bytes"));

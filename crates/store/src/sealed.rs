@@ -70,7 +70,7 @@ pub fn text(path: &Path) -> Result<Option<String>> {
 
 fn verified_text(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).ok().filter(|text| is_sealed(text)).ok_or_else(|| {
-        let problem = "this record is not as it was written: the digest at its end is another; run the plan again";
+        let problem = "this record is not as it was written: the digest at its end does not match; run the plan again";
         Error::trace(path, 0, "", problem)
     })
 }
@@ -125,9 +125,9 @@ fn check_schema(path: &Path, bytes: &[u8]) -> Result<()> {
     let what = match said.cmp(&VERSION) {
         Ordering::Equal => return Ok(()),
         Ordering::Less => {
-            "with other columns: run the plan again with --restart, or read them with the Plimsoll that wrote them"
+            "with other columns: run the plan again with --restart, or read them with the version of Plimsoll that wrote them"
         }
-        Ordering::Greater => "written by a newer Plimsoll: bring this one up to date",
+        Ordering::Greater => "written by a newer Plimsoll: update this one",
     };
     let (own, version) = (env!("CARGO_PKG_VERSION"), VERSION);
     let problem = format!("tables of schema {said}, {what}; this one, {own}, reads schema {version}");

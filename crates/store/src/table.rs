@@ -270,7 +270,7 @@ impl TableWriter {
     }
 
     fn output(&mut self) -> Result<Output> {
-        self.output.take().ok_or_else(|| Error::output(&self.path, "is not written on after an error"))
+        self.output.take().ok_or_else(|| Error::output(&self.path, "no more rows are written after an error"))
     }
 
     /// Completes the file and renames it.

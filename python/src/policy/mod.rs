@@ -1,4 +1,4 @@
-//! Policies written in Python: an expression, a function that ranks users, or a function that returns how many tasks each should run.
+//! Policies written in Python: an expression, a function that ranks users, or a function that returns how many tasks each user should run.
 //!
 //! `python/plimsoll/_policies.py` has the other half: it creates the arrays and calls the user's functions.
 
@@ -83,7 +83,7 @@ pub fn is_policy(name: &str) -> bool {
 struct Failing {
     name: String,
     raised: Raised,
-    /// Checked in every call: a call may take long, and the run itself checks only at intervals.
+    /// The stop request. It is checked in every call: a call may take long, and the run itself checks only at intervals.
     stop: Stop,
 }
 

@@ -41,7 +41,7 @@ struct Arrays {
 impl Arrays {
     /// Returns the address of a number. The interpreter's lock is held, so no Python code reads the number at the same time.
     fn place(&self, column: usize, row: usize) -> *mut f64 {
-        assert!(row < self.room, "within the room that was made");
+        assert!(row < self.room, "the row is within the allocated room");
         (self.address as *mut f64).wrapping_add(column * self.room + row)
     }
 
@@ -80,7 +80,7 @@ struct Block {
 }
 
 /// A policy with ranks from a function. The function ranks all waiting users together: once a round, and again if a user has launched
-/// as many tasks as it has rows, or a task with another demand.
+/// the tasks of all its rows, or a task with another demand.
 pub struct Ranked {
     _kept: Kept,
     failing: Failing,
@@ -146,7 +146,7 @@ impl Ranked {
         Python::attach(|py| {
             let name = || state.ranking.getattr(py, "names")?.bind(py).get_item(user.index())?.extract::<String>();
             let name = name().unwrap_or_else(|_| user.0.to_string());
-            let raised = PyValueError::new_err(format!("it ranks user '{name}' NaN"));
+            let raised = PyValueError::new_err(format!("the rank of user '{name}' is NaN"));
             Err(self.failing.error(py, Some(state.now), &self.function, raised))
         })
     }
@@ -308,7 +308,7 @@ impl Policy for Ranked {
         match self.current(queue, books) {
             Ok(value) => Rank::new(ordered(value).into()),
             Err(error) => {
-                // Returned at the next instant. Launches until then are discarded with the run.
+                // The error is returned at the next instant. Launches until then are discarded with the run.
                 self.state.borrow_mut().failed.get_or_insert(error);
                 Rank::default()
             }

@@ -1,8 +1,8 @@
 //! `plimsoll check`: searches counterexamples to the fairness properties of policies.
 //!
-//! It checks static allocations, or, with `--whole-tasks`, policies of the simulation. Findings are printed, and optionally written as
-//! instances for `plimsoll solve` and drawn as a grid. A property without a counterexample is not proven; it held in all instances that
-//! were tried.
+//! The command checks static allocations, or, with `--whole-tasks`, policies of the simulation. Findings are printed, and optionally
+//! written as instances for `plimsoll solve` and drawn as a grid. A property without a counterexample is not proven; it held in all
+//! instances that were tried.
 
 mod plan;
 mod print;
@@ -60,10 +60,10 @@ pub struct Args {
     /// How much is searched: quick, normal or thorough
     #[arg(long, default_value = "normal", value_name = "LEVEL")]
     effort: String,
-    /// Seed of the random instances and the climbs
+    /// Seed of the random instances and the local searches
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Check policies of the simulation, which hand out whole tasks, one's own included
+    /// Check the policies of the simulation, which allocate whole tasks; this includes your own policies
     #[arg(long)]
     whole_tasks: bool,
     /// With --whole-tasks, when the next task in line does not fit: skip (try the next user) or stop
@@ -180,7 +180,7 @@ fn requirements(args: &Args, origin: SettingOrigin) -> Result<Vec<Requirement>> 
     let wanted = each(&args.properties, |name| Property::parse(&key, name))?;
     if let (false, Some(at)) = (args.whole_tasks, wanted.iter().position(|one| *one == Property::Levels)) {
         let name = format!("'{}'", Property::Levels.name());
-        let expected = format!("{} with it: divisible tasks have no last one", origin.key("check.whole_tasks"));
+        let expected = format!("{} as well: divisible tasks have no last task", origin.key("check.whole_tasks"));
         return Err(Error::plan(key, name, expected).item(at));
     }
     let mut requirements = if args.whole_tasks { Requirement::integral() } else { Requirement::divisible() };
@@ -226,8 +226,8 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, origin: Set
         true => context.registry.own().iter().map(|policy| policy.name.as_str()).collect(),
         false => context.registry.own_mechanisms().iter().map(|(name, _)| name.as_str()).collect(),
     };
-    // In the generated instances all machines form one pool, where policies with placement decide as those without. They are checked only
-    // on request.
+    // In the generated instances all machines form one pool. On a pool, a policy with placement decides like the same policy without
+    // placement, so it is checked only on request.
     let runs = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok());
     let mut names: Vec<String> = runs.map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));

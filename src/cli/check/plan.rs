@@ -44,8 +44,8 @@ pub struct CheckPlan {
 }
 
 impl CheckPlan {
-    /// Checks a plan; `set` are `key=value` changes that are applied first. Errors: [`Error::Placed`](crate::error::Error::Placed) with
-    /// line and column.
+    /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Errors:
+    /// [`Error::Placed`](crate::error::Error::Placed) with line and column.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<CheckPlan> {
         let check = |file: File| {
             let args = arguments(file.check);
@@ -80,7 +80,7 @@ impl CheckPlan {
             name: "properties".to_owned(),
             caption:
                 "Which properties hold for which policies: on every small instance on a grid, random instances, and \
-                      climbs along the violation."
+                      local searches that increase the violation."
                     .to_owned(),
             svg: write::draw(&found.requirements, &found.matrices, self.about.paper.width),
             data: write::data(&found.requirements, &found.matrices),

@@ -47,7 +47,7 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
     if told.is_empty() {
         text += "No counterexample was found.\n";
     } else if matrices.iter().all(|matrix| matrix.columns.iter().all(|column| column.files.iter().all(Vec::is_empty))) {
-        text += "--write DIR keeps these instances as files for `plimsoll solve`.\n";
+        text += "--write DIR writes these instances as files for `plimsoll solve`.\n";
     }
     text
 }
@@ -62,7 +62,7 @@ fn table(requirements: &[Requirement], columns: &[PolicyColumn]) -> String {
     Grid::new(names.map(|name| (name, Alignment::Left)).collect(), rows).text()
 }
 
-/// Returns the outcome, with the number of tried instances if there is room.
+/// Returns the outcome, with `--wide` also the number of tried instances.
 fn cell(finding: &Finding) -> GridCell {
     match (&finding.counterexample, finding.cases) {
         (Some(_), _) => GridCell::toned("fails".to_owned(), Tone::Bad),
@@ -95,7 +95,7 @@ fn counterexample(
 }
 
 /// Returns the command that solves an instance again. With whole tasks, `solve` supports only share-ordered and target policies, and may
-/// break ties differently; the command is given only if it gives the same tasks.
+/// break ties differently. The text has the command only if it computes the same tasks, otherwise only the file of the instance.
 fn replay(file: &Path, policy: &str, world: (&Instance, &Tasks), whole: Option<OnBlocked>) -> String {
     let file = quoted(&file.display().to_string());
     let command = format!("replay: plimsoll solve {file} --policy {}", quoted(policy));

@@ -20,10 +20,10 @@ pub struct Args {
     /// The largest capacity and the largest workload (with --search)
     #[arg(long, value_name = "N", default_value_t = 6)]
     size: u32,
-    /// The most workloads that run at first (with --search)
+    /// The largest number of workloads that run at first (with --search)
     #[arg(long, value_name = "N", default_value_t = 3)]
     running: usize,
-    /// Running tasks may be as urgent as the urgent arrival, too (with --search)
+    /// Also search states with running tasks as urgent as the urgent arrival (with --search)
     #[arg(long)]
     urgent: bool,
     /// The verdict to look for; may be given several times (with --search; default: livelock)
@@ -103,12 +103,13 @@ fn text(policy: &str, class: &Class, found: &Option<FoundState>, played: u64) ->
          # capacities up to {size}.\n"
     );
     match found {
-        None => format!("{searched}# No state of {played} has the verdict.\n"),
+        None => format!("{searched}# None of {played} states has the verdict.\n"),
         Some(found) => {
             let FoundState { text, assessment } = found;
             let name = assessment.verdict.name();
             format!(
-                "{searched}# {name}: {}.\n# It is number {played} in the class, by capacity, then number and sum of workloads: none smaller does.\n{text}verdict = \"{name}\"\n",
+                "{searched}# {name}: {}.\n# It is number {played} in the class, by capacity, then number and sum of workloads: \
+                 no smaller state has this verdict.\n{text}verdict = \"{name}\"\n",
                 assessment.about
             )
         }

@@ -1,7 +1,7 @@
 //! `plimsoll court`: plays scenarios (decision tests) of production schedulers to a verdict, and searches for small scenarios.
 //!
-//! A scenario is a file or one of those shipped with the program. Each is played under one or several policies for at most a given number
-//! of rounds. The verdict is compared with the expected one, if the scenario has one.
+//! A scenario is a file, or built into the program. Each scenario is played under one or several policies for a limited number of rounds.
+//! The verdict is compared with the expected verdict, if the scenario has one.
 
 mod find;
 mod shipped;
@@ -18,13 +18,13 @@ use crate::error::{Error, Result, did_you_mean};
 /// Play scenarios of production schedulers to a verdict: settled, livelock, starvation
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Verdicts: settled (a situation stays as it is), livelock (one comes back with an eviction in between: the \
-rounds of the cycle are shown), starvation (a workload within the guaranteed amounts of its queue never starts), \
-not-work-conserving (there is room for a workload, and it never starts), order-not-antisymmetric (each of two goes before \
-the other), depends-on-names (with other names others start), undecided (the rounds are over).
+    after_help = "Verdicts: settled (the state no longer changes), livelock (a state recurs after an eviction: the rounds of the \
+cycle are shown), starvation (a workload within the guaranteed amounts of its queue never starts), not-work-conserving (a \
+workload never starts although there is room for it), order-not-antisymmetric (each of two workloads precedes the other), \
+depends-on-names (with other names, other workloads start), undecided (the limit of rounds is reached).
 
-A scenario is a file, or the name of one that ships. Without any, all that ship are judged under the policies that they \
-expect something of; the exit code is 1 if one comes out otherwise. The format is in docs/court.md.
+A scenario is a file, or the name of a built-in one. By default all built-in scenarios are judged under the policies for \
+which they have an expected verdict; the exit code is 1 if a verdict differs from it. The format is in docs/court.md.
 
 Examples:
   plimsoll court
@@ -38,13 +38,13 @@ pub struct Args {
     /// A scenario: a file in TOML or JSON, - for standard input, or the name of a built-in scenario (default: every built-in scenario)
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<PathBuf>,
-    /// A policy; may be given several times (default: those of which the scenario expects something)
+    /// A policy; may be given several times (default: the policies with an expected verdict in the scenario)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
-    /// How many rounds to play at most
+    /// Maximum number of rounds
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
-    /// Play each scenario with other names, too
+    /// Also play each scenario with other names
     #[arg(long)]
     names: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             policies.dedup();
         }
         if policies.is_empty() {
-            let expected = "the policies to judge it under: it has no expectation for any";
+            let expected = "a policy, since the scenario has no expected verdict";
             return Err(Error::plan("--policy", format!("nothing, for '{}'", state.name), expected));
         }
         cases.extend(policies.into_iter().map(|policy| (state, policy)));
@@ -114,7 +114,7 @@ fn scenario(path: &Path) -> Result<State> {
     open(path).map_err(|error| match error {
         Error::Io { .. } if path.extension().is_none() => {
             let hint = did_you_mean(&name, shipped::ALL.iter().map(|(name, _)| *name));
-            let expected = format!("a file, or the name of a scenario that ships{hint}");
+            let expected = format!("a file, or the name of a built-in scenario{hint}");
             Error::plan("scenario", format!("'{name}'"), expected)
         }
         error => error,
@@ -147,7 +147,7 @@ fn case<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context) -
     Ok(Case { bench, assessment, ok, problems })
 }
 
-/// Formats a table of verdicts; with details also the rounds of each livelock.
+/// Formats a table of verdicts, then the rounds of every case if `details` is true, otherwise of the cases that differ from expectations.
 fn text(judged: &[Case], details: bool) -> String {
     let header = ["scenario", "policy", "verdict", "rounds", "as expected"].map(str::to_owned);
     let row = |case: &Case| {

@@ -21,7 +21,7 @@ use crate::units::Span;
 /// Maximum number of machines of a random cluster.
 const MACHINES: usize = 1_000_000;
 
-/// Number of clusters with outcomes in memory until they are counted.
+/// Maximum number of clusters with outcomes in memory at the same time.
 const BATCH: u64 = 256;
 
 /// Maximum cost of reducing a script: machines times runs.
@@ -41,7 +41,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
         return Err(Error::plan("--machines", args.machines, format!("1 to {MACHINES}")));
     }
     let Some(end) = args.seed.checked_add(count) else {
-        return Err(Error::plan("--seed", args.seed, "a seed with as many after it as there are schedules"));
+        return Err(Error::plan("--seed", args.seed, "a smaller seed: every schedule uses the next one"));
     };
     let (start, mut messages, mut idle, mut found) = (Instant::now(), 0, 0, Vec::new());
     let batch = if args.machines > 1_000 { 1 + rayon::current_num_threads() as u64 } else { BATCH };
@@ -68,7 +68,7 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
     steps.clear();
     let seconds = start.elapsed().as_secs_f64();
     context.print_message(&format!(
-        "{messages} messages in {seconds:.1} s: {:.0} a second ({:.0} without the heartbeats that change nothing and are \
+        "{messages} messages in {seconds:.1} s: {:.0} per second ({:.0} without heartbeats that change nothing, which are \
          only counted)",
         messages as f64 / seconds,
         (messages - idle) as f64 / seconds
@@ -100,11 +100,11 @@ fn script(chaos: &Chaos) -> Vec<String> {
     });
     let rows = chaos.stage.rows.iter().map(|row| {
         let ends = match row.duration {
-            Span::ENDLESS => "for ever".to_owned(),
+            Span::ENDLESS => "without end".to_owned(),
             span => format!("for {:.1} s each", span.seconds()),
         };
         let class = if row.stable { "stable" } else { "offline" };
-        (row.submit, format!("{} {class} units of {} are wanted {ends}", row.tasks, row.name))
+        (row.submit, format!("{} {class} units of {} are requested {ends}", row.tasks, row.name))
     });
     let mut lines: Vec<_> = strikes.chain(rows).collect();
     lines.sort();
@@ -125,11 +125,11 @@ fn text(count: u64, args: &Args, messages: u64, found: &[FailingCluster], small:
         text += &format!("  {}\n", command(args, found.seed));
     }
     if let (Some(first), Some((chaos, runs))) = (found.first(), small) {
-        text += &format!("\nThe smallest script of seed {} that still violates it ({runs} runs):\n", first.seed);
+        text += &format!("\nThe smallest script of seed {} that still has the violation ({runs} runs):\n", first.seed);
         text += &paragraphs(&format!("  machines of capacity {}", capacities(chaos)));
         text += &script(chaos).iter().map(|line| paragraphs(&format!("  {line}"))).collect::<String>();
         if let Some(violation) = chaos.violation() {
-            text += "\nHow it comes about:\n";
+            text += "\nEvents that lead to the violation:\n";
             text += &print::trace(&chaos.trace(violation));
         }
     }

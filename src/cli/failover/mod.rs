@@ -23,11 +23,11 @@ use crate::output::sequence;
 #[command(
     after_help = "Scenarios are 1 to 17 or names: fm-failover, am-failover, am-timeout, tubo-failover, tubo-timeout and \
 their combinations with + in this order. Each is run with its faults in several orders and of several lengths (timings): \
-the table describes the plainest timing, and violations are counted over all of them. Finding that something breaks \
+the table describes the simplest timing, and violations are counted over all of them. Finding that a property fails \
 without a rule is a result, not an error: the exit code is 0.
 
 Rules: mock-request, cap-checkpoint, hint-checkpoint, hint-recovery, wait-window, keep-stable, surplus-to-am, \
-sequence-numbers, fencing, clamp (docs/failover.md says what each is for).
+sequence-numbers, fencing, clamp (docs/failover.md describes their purposes).
 
 Examples:
   plimsoll failover
@@ -51,7 +51,7 @@ pub struct Args {
     /// Run this many random clusters under random faults
     #[arg(long, value_name = "N", conflicts_with_all = ["scenarios", "diagram"])]
     chaos: Option<u64>,
-    /// Seed of the first of them; the next ones follow
+    /// Seed of the first random cluster; the others use the seeds after it
     #[arg(long, value_name = "S", requires = "chaos", default_value_t = 1)]
     seed: u64,
     /// Machines of a random cluster
@@ -60,7 +60,7 @@ pub struct Args {
     /// Links that are ordered (each message arrives once, in order) or lossy (default: ordered; with --chaos, drawn)
     #[arg(long, value_name = "KIND")]
     links: Option<String>,
-    /// Draw the plainest run of the scenario as a sequence diagram (.svg, .png or .pdf); with --without, the shortest broken one
+    /// Draw the simplest run of the scenario as a sequence diagram (.svg, .png or .pdf); with --without, the shortest run with a violation
     #[arg(long, visible_alias = "figure", value_name = "FILE")]
     diagram: Option<PathBuf>,
     /// How to print

@@ -17,7 +17,7 @@ fn short(fate: &Fate) -> String {
     format!("{}/{}/{}", fate.kept(), fate.replaced(), fate.lost())
 }
 
-/// Returns the sources of FuxiMaster's rebuilt state.
+/// Returns the sources of FuxiMaster's rebuilt state, each with the number of units from it.
 fn sources(trial: &Trial) -> Vec<(&'static str, u32)> {
     let watch = trial.plain();
     let mut sources: Vec<(&'static str, u32)> =
@@ -37,7 +37,7 @@ fn forgotten(watch: &Watch) -> String {
     watch.forgotten.map(|units| units.to_string()).join("/")
 }
 
-/// Maximum number of columns, unless all are requested.
+/// Maximum number of columns, unless `--wide` is given.
 const KEY_COLUMNS: usize = 6;
 
 /// Formats one line per scenario, then the shortest trace of each violation.
@@ -65,10 +65,10 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
     text += &paragraphs(
         "online, offline: workers that kept running / were started again or elsewhere / were lost\n\
          recovery: from the first fault until every process that died is replaced and nothing changes any more, in the \
-         plainest timing",
+         simplest timing",
     );
     if is_wide() {
-        text += "longest: the same in the timing in which it takes longest\n\
+        text += "longest: the longest recovery of all timings\n\
                  forgot: units in the tables of FuxiMaster / hints of application masters / caps of Tubos\n";
     }
     for trial in trials {
@@ -90,8 +90,9 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
     let missing = trials.first().is_some_and(|trial| trial.rules != Rules::ALL);
     if missing && trials.iter().all(Trial::ok) && network == Network::ORDERED {
         text += "\n";
-        text +=
-            &paragraphs("Nothing breaks on ordered links; --links lossy or --chaos N may show what the rule is for.");
+        text += &paragraphs(
+            "No property fails on ordered links; --links lossy or --chaos N may show the purpose of the rule.",
+        );
     }
     text
 }
@@ -190,7 +191,7 @@ pub(super) fn json(trials: &[Trial]) -> Json {
     json!({ "scenarios": trials.iter().map(one).collect::<Vec<Json>>() })
 }
 
-/// Formats one row per scenario with the rules without which a property is violated; if all columns are requested, one column per rule.
+/// Formats one row per scenario with the rules that protect a property: their removal violates it. With `--wide`, each rule has a column.
 pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeSet<&'static str>>]) -> String {
     let scenario = |scenario: &Scenario| vec![scenario.number().to_string(), scenario.name()];
     let stops = |broken: &BTreeSet<&'static str>| broken.contains("I1");

@@ -42,7 +42,7 @@ fn provenance(plan: &FailoverPlan) -> Provenance {
     Provenance::of_plan(&plan.text).with("schema", schema::VERSION.to_string())
 }
 
-/// Writes a table of such rows; returns its file.
+/// Writes the table with rows of type `R`; returns its file.
 fn table<R: TableRow>(
     folder: &Path,
     plan: &FailoverPlan,
@@ -123,9 +123,9 @@ fn fates(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
     let panels = [class(true, "online services"), class(false, "offline roles")];
     Drawn {
         name: "fates".to_owned(),
-        caption: "What becomes of the workers in each scenario (1 to 17), with all rules, over all timings in which \
-                  services wait: no online worker stops; of the offline workers those on the machine that times out, and \
-                  all whose application master does not report to a new FuxiMaster in time, start again elsewhere."
+        caption: "Workers kept, started again and lost in each scenario (1 to 17), with all rules, over all timings in which \
+                  services wait. No online worker stops. Offline workers start again on another machine if their machine \
+                  times out, or if their application master does not report to a new FuxiMaster in time."
             .to_owned(),
         svg: stacked("Workers", &categories(&study.scenarios), &layers(), &panels, paper.width),
         data: Data::of_stacks(["class", "scenario", "fate", "fraction"], &categories(&study.scenarios), &layers(), &panels),
@@ -136,7 +136,7 @@ const NEEDS: GridWords = GridWords {
     title: "Which scenario needs which rule",
     holds: "no property is violated without the rule",
     fails: "a worker of an online service is stopped",
-    unknown: "something else is violated",
+    unknown: "only another property is violated",
 };
 
 fn needs(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn {
@@ -211,7 +211,7 @@ fn recovery(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Drawn 
     Drawn {
         name: "recovery".to_owned(),
         caption: "From the first fault to the last change that it causes, by heartbeat and window: the mean over all \
-                  timings in which services wait. A Tubo is given up after 15 heartbeats and an application master after 30."
+                  timings in which services wait. A Tubo is declared lost after 15 heartbeats and an application master after 30."
             .to_owned(),
         svg,
         data,
@@ -224,8 +224,8 @@ fn interrupted(study: &Study, findings: &FailoverFindings, paper: &Paper) -> Dra
     let (svg, data) = by_clock(study, findings, y, stopped, paper);
     Drawn {
         name: "interrupted".to_owned(),
-        caption: "Offline workers that are stopped, by heartbeat and window: a short window ends before application \
-                  masters and Tubos are back, a short heartbeat gives up those that would have come back."
+        caption: "Offline workers that are stopped, by heartbeat and window. A short window ends before application \
+                  masters and Tubos are back; with a short heartbeat, processes are declared lost that would have come back."
             .to_owned(),
         svg,
         data,

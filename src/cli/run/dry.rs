@@ -17,13 +17,13 @@ const TRIAL: Duration = Duration::from_millis(500);
 /// Maximum number of trial runs.
 const TRIALS: usize = 8;
 
-/// Lists the runs, and estimates the time of the missing ones. Errors: also those that occur in a run before its first event.
+/// Lists the runs, and estimates the time of the missing ones. Errors: also the errors of a run before its first event.
 pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
     if let Some(folder) = how.folder {
         check_owner(folder)?;
     }
     check(study)?;
-    // Existing runs do not count if every run is repeated.
+    // With `--restart` every run is repeated, so existing runs do not count.
     let folder = how.folder.filter(|_| how.mode != Mode::Restart);
     let runs = listed(study, folder, how.shard)?;
     let missing = runs.iter().filter(|run| !run.there).count();
@@ -41,17 +41,17 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
             let header = ["run", "cell", "policy", "seed", "state"].map(str::to_owned);
             let row = |run: &ListedRun| {
                 let seed = run.seed.map(|seed| seed.to_string()).unwrap_or_default();
-                let state = if run.there { "there" } else { "to run" };
+                let state = if run.there { "complete" } else { "to run" };
                 vec![run.id.clone(), study.cells[run.cell].cell.clone(), run.policy.clone(), seed, state.to_owned()]
             };
             print::out(&print::aligned_left(&header, &runs.iter().map(row).collect::<Vec<_>>()))?;
         }
     }
     if study.cells.iter().any(|plan| plan.precision.is_some()) {
-        context.print_message("the number of seeds depends on the results; these are the most that may be run");
+        context.print_message("the number of seeds depends on the results; this list has the maximum");
     }
     if missing == 0 {
-        context.print_message(&format!("{}, all there", count(runs.len() as u64, "run")));
+        context.print_message(&format!("{}, all complete", count(runs.len() as u64, "run")));
         return Ok(());
     }
     let estimate = estimate(study, &runs, &context.stop)?;
@@ -61,7 +61,7 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
         s => format!("{:.1} h", s / 3600.0),
     };
     context.print_message(&format!(
-        "{}, {missing} to be made: about {} on {} threads, judged by the first half second of some of them",
+        "{}, {missing} to run: about {} on {} threads, estimated from the first half second of some of them",
         count(runs.len() as u64, "run"),
         span(estimate / how.threads.min(missing) as f64),
         how.threads

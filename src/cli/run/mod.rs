@@ -37,10 +37,10 @@ use crate::tree::{Node, Place};
   plimsoll run experiments/load-sweep.toml --shard 0/4   # on one of 4 machines
   plimsoll run experiments/load-sweep.toml --gather      # when all have ended")]
 pub struct Args {
-    /// The plan; of several each is run in turn
+    /// The plan; several plans run one after the other
     #[arg(required = true, value_name = "PLAN")]
     plans: Vec<PathBuf>,
-    /// The folder for the results, of one plan [default: results/NAME]
+    /// The folder for the results, only with one plan [default: results/NAME]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Threads [default: all cores]
@@ -49,16 +49,16 @@ pub struct Args {
     /// Change a key of the plan, such as seeds=2 or workload.load=0.7; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Keep runs that are there and complete, and run the others: the default
+    /// Keep complete runs, and run the others: the default
     #[arg(long, conflicts_with = "restart")]
     resume: bool,
-    /// Run everything again, and remove the results that are there, even those of another plan
+    /// Run everything again, and remove existing results, even those of another plan
     #[arg(long)]
     restart: bool,
     /// Run only this part of the runs: I/N with I from 0, auto (the index of a job array) or auto/N
     #[arg(long, value_name = "I/N", conflicts_with = "restart")]
     shard: Option<String>,
-    /// Run nothing; make tables, figures and the report from what the shards have run
+    /// Run nothing; make tables, figures and the report from the runs of the shards
     #[arg(long, conflicts_with_all = ["restart", "shard"])]
     gather: bool,
     /// Run nothing; list the runs and estimate how long they would take
@@ -182,7 +182,7 @@ pub struct RunSettings<'a> {
 }
 
 /// Executes a study, prints its summary and reports tasks that never started. Errors: also [`Error::Idle`] for runs without any started
-/// task, after all is written.
+/// task; it is returned after all files are written.
 pub fn perform(study: &Study, how: &RunSettings, draw: Draw, context: &Context) -> Result<()> {
     let done = performed(study, how, draw, context)?;
     print::idle(study, &done.cells).map_or(Ok(()), |problem| Err(Error::Idle { problem }))
@@ -194,7 +194,7 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
         match foreign_files(folder)? {
             0 => {}
             others => context.print_message(&format!(
-                "{} has {others} files or folders that are no results; they stay",
+                "{} has {others} files or folders that are not results; they are kept",
                 folder.display()
             )),
         }
@@ -207,8 +207,8 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
     done.broken.iter().for_each(|why| context.warn(&format!("{why}; it was run again")));
     if done.kept > 0 {
         context.print_message(&match done.kept {
-            1 => format!("1 run was there already, {} were made", done.made),
-            kept => format!("{kept} runs were there already, {} were made", done.made),
+            1 => format!("1 run was complete already, {} were made", done.made),
+            kept => format!("{kept} runs were complete already, {} were made", done.made),
         });
     }
     if let Some(folder) = how.folder {
@@ -223,7 +223,7 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
         if let Some(shard) = how.shard {
             let runs: usize = done.cells.iter().map(Vec::len).sum();
             context.print_message(&format!(
-                "shard {shard}: {} in {} ({:.1} s); when all shards are there, run again with --gather",
+                "shard {shard}: {} in {} ({:.1} s); when all shards are complete, run again with --gather",
                 count(runs as u64, "run"),
                 folder.display(),
                 started.elapsed().as_secs_f64()
@@ -239,7 +239,7 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
     if how.format == Format::Table && !screen::is_wide() {
         context.print_message("--wide prints all columns");
     }
-    // Every policy sees the same workload, so one run per cell suffices.
+    // Every policy sees the same workload, so the messages of one run per cell suffice.
     let mut ignored: Vec<&String> =
         done.cells.iter().flat_map(|runs| runs.iter().take(1)).flat_map(|run| &run.ignored).collect();
     ignored.dedup();
@@ -276,7 +276,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     Ok(())
 }
 
-/// Maximum number of cells with printed groups.
+/// Maximum number of cells for which the tables of groups are printed.
 const CELLS_MOST: usize = 12;
 
 /// Prints the results.
@@ -306,8 +306,8 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
     print::out(&over_commit::footer(study, &done.cells))
 }
 
-/// Returns the path from a results folder to the folder of the plan. It is relative, so that it remains valid when both are moved, unless
-/// they are on different drives.
+/// Returns the path from a results folder to the folder of the plan. The path is relative, so that it remains valid if both folders are
+/// moved together; it is absolute if they are on different drives.
 pub(super) fn relative_path(results: &Path, plan: &Path) -> Option<String> {
     let whole = |path: &Path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.canonicalize();
     let (results, plan) = (whole(results).ok()?, whole(plan).ok()?);
@@ -320,8 +320,8 @@ pub(super) fn relative_path(results: &Path, plan: &Path) -> Option<String> {
     Some(slashed(&way))
 }
 
-/// Updates the record of the run after results were copied to another folder: writes the path from there to the plan. Errors: the record
-/// cannot be read or written.
+/// Updates the record `run.json` after results were copied to the folder `to`: writes the path from that folder to the plan. Errors: the
+/// record cannot be read or written.
 pub fn moved(from: &Path, to: &Path) -> Result<()> {
     let record = to.join("run.json");
     let Some(mut facts) = sealed::read::<serde_json::Map<String, serde_json::Value>>(&record)? else { return Ok(()) };
@@ -334,8 +334,8 @@ pub fn moved(from: &Path, to: &Path) -> Result<()> {
     sealed::write(&record, &facts).map(drop)
 }
 
-/// Returns the facts that differ between two executions of the same plan; all others are in the metadata of the tables. `more` are further
-/// facts.
+/// Returns the facts that differ between two executions of the same plan, and the facts `more`. All other facts are in the metadata of the
+/// tables.
 pub(super) fn provenance(
     context: &Context,
     threads: usize,

@@ -64,7 +64,7 @@ fn put(object: &mut Map<String, Value>, key: &str, amount: &Amount) {
     }
 }
 
-/// Inserts one number per resource or machine, as `put`; null for an absent number.
+/// Inserts one number per resource or machine, like [`put`]; an absent number is null.
 pub(super) fn put_vector(object: &mut Map<String, Value>, key: &str, names: &[String], amounts: &[Option<Amount>]) {
     let named = |value: &dyn Fn(&Amount) -> Value| -> Value {
         let values = amounts.iter().map(|amount| amount.as_ref().map_or(Value::Null, value));

@@ -59,7 +59,7 @@ or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
   ratio = 2                         # optional: part of the surplus
   min = { cpu = 2 }                 # optional: its guarantee
   max = { cpu = 8 }                 # optional: its cap
-  request = { cpu = 5, memory = 3 } # what it asks for
+  request = { cpu = 5, memory = 3 } # what it requests
   lend = true                       # optional; false: keeps an unused min")]
 pub struct Args {
     /// The instance: a file in TOML or JSON, or - for standard input
@@ -93,7 +93,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// A drawing, and its data.
 type Drawing = (String, Data);
 
-/// Solves and prints; draws if paper is given.
+/// Solves an instance and prints the result; returns a drawing if `draw` is given.
 fn answer(question: &Question, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     match question {
         Question::Users(instance) => users(instance, args, draw, context),
@@ -110,7 +110,7 @@ fn groups(instance: &GroupInstance, args: &Args, draw: Option<&Paper>, context: 
     quota::run(instance, args, draw, context)
 }
 
-/// Solves an instance of users. Errors: an option or the policy for instances of groups is given.
+/// Solves an instance of users. Errors: an option or a policy for instances of groups is given.
 fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Context) -> Result<Option<Drawing>> {
     // Without a file, every user is its own group.
     let of_file = |name: &&String| name.strip_prefix(quota::POLICY).is_some_and(|rest| rest.starts_with(':'));
@@ -121,7 +121,10 @@ fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Conte
     }
     for (user, r) in instance.users().iter().filter_map(|user| Some((user, instance.lacking(user)?))) {
         let resource = &instance.resources()[r];
-        context.warn(&format!("user '{}' needs {resource}, of which there is none: it gets nothing", user.name));
+        context.warn(&format!(
+            "user '{}' needs {resource}, of which the cluster has none: its allocation is empty",
+            user.name
+        ));
     }
     let outcomes = match args.policies.is_empty() {
         true => everything(instance, args, context)?,
@@ -180,20 +183,20 @@ fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec
     Ok(outcomes)
 }
 
-/// Returns a user that may run on some machines only.
+/// Returns the first user that may run on some machines only.
 fn constrained(instance: &Instance) -> Option<&str> {
     instance.users().iter().find(|user| user.on.is_some()).map(|user| user.name.as_str())
 }
 
-/// Returns the outcome under one policy. Errors: those of the mechanism, and users that may run on some machines only, under a policy that
-/// treats the machines as a single pool.
+/// Returns the outcome under one policy. Errors: the mechanism fails, or the policy treats the machines as a single pool although a user
+/// may run on some machines only.
 fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Result<Outcome> {
     let mechanism = args.whole.mechanism(context.registry, name, instance).map_err(|error| error.under("--policy"))?;
     if let Some(user) = constrained(instance).filter(|_| !mechanism.places()) {
         let whole = if args.whole.given() { " with --whole-tasks" } else { "" };
         let problem = format!(
-            "policy '{name}'{whole} sees the machines as one pool, and user '{user}' may run on some of them only; \
-             leave out its `on`, or ask for a policy that tells machines apart, such as drfh, without --whole-tasks"
+            "policy '{name}'{whole} treats the machines as one pool, and user '{user}' may run on some of them only; \
+             leave out its `on`, or use a policy that distinguishes machines, such as drfh, without --whole-tasks"
         );
         return Err(Error::Mismatch { problem });
     }
@@ -201,7 +204,7 @@ fn solved(instance: &Instance, name: &str, args: &Args, context: &Context) -> Re
     for (r, resource) in instance.resources().iter().enumerate() {
         let used = outcome.utilisation[r].as_ref().map_or(0.0, |used| used.float());
         if used > 1.0 + crate::fair::TOLERANCE {
-            context.warn(&format!("{name} uses {:.1} % of {resource}: more than there is", 100.0 * used));
+            context.warn(&format!("{name} uses {:.1} % of {resource}, which is more than the capacity", 100.0 * used));
         }
     }
     Ok(outcome)

@@ -1,4 +1,4 @@
-//! Describes an allocation for each user and resource, in numbers that are exact if the solver was.
+//! Describes an allocation for each user and resource, in numbers that are exact if the solver is exact.
 
 use crate::fair::{Allocation, Exact, Instance, Limit, Tasks, User};
 
@@ -52,13 +52,13 @@ pub struct Holding {
     pub allocation: Vec<Amount>,
     /// The allocation as a share of the capacity; `None` for a capacity of 0.
     pub shares: Vec<Option<Amount>>,
-    /// The resource of which a task needs the largest share (the first one of equals); `None` if it needs none.
+    /// The resource of which a task needs the largest share (of equal shares, the first); `None` if a task needs no resource.
     pub dominant: Option<usize>,
-    /// The share of that resource.
+    /// The user's share of its dominant resource.
     pub dominant_share: Amount,
     /// The largest ratio of a share to its weight.
     pub level: Amount,
-    /// Number of its tasks on each entry of machines; empty under policies without placement.
+    /// Number of the user's tasks on each `[[machine]]` of the instance; empty under policies without placement.
     pub on: Vec<Amount>,
     /// The limit that prevented a larger allocation.
     pub limit: Limit,
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub users: Vec<Holding>,
     /// The allocated amount of each resource, over all users.
     pub used: Vec<Amount>,
-    /// The amounts as shares of the capacity; `None` for a capacity of 0.
+    /// The used amounts as shares of the capacity; `None` for a capacity of 0.
     pub utilisation: Vec<Option<Amount>>,
     /// The allocation as returned by the mechanism.
     pub allocation: Allocation,

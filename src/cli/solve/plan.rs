@@ -42,9 +42,9 @@ pub struct SolvePlan {
 }
 
 impl SolvePlan {
-    /// Checks a plan; its instances are read relative to its folder; `set` are `key=value` changes that are applied first.
+    /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Paths of instances are relative to the plan's folder.
     ///
-    /// Errors: [`Error::Placed`] with line and column, and those of the instances.
+    /// Errors: [`Error::Placed`] with line and column, and the errors of the instances.
     pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<SolvePlan> {
         let folder = path.parent().unwrap_or(Path::new(""));
         let about = |file: &File| (file.name.clone(), file.question.clone());
@@ -103,7 +103,7 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
                 other => other,
             })
         };
-        // The name of the files of its figure.
+        // The name of the instance's figure, without the extension.
         let stem = file_name(&file.file_stem().unwrap_or_default().to_string_lossy());
         let args = |policies: &[String], quota| Args {
             instance: file.clone(),

@@ -5,7 +5,7 @@ use crate::cli::screen::{Alignment, Grid};
 use crate::fair::{Exact, Instance, Limit};
 use crate::output::numbers::number;
 
-/// Maximum length of a printed fraction; JSON contains all of them.
+/// Maximum length of a printed fraction. The JSON output has all fractions.
 const FRACTION: usize = 24;
 
 /// Formats one outcome as a table.
@@ -95,7 +95,7 @@ fn percent(share: &Option<Amount>) -> String {
     share.as_ref().map_or("-".to_owned(), |share| format!("{:.1}", 100.0 * share.float()))
 }
 
-/// Returns a fraction that has no finite decimal form, if it is short enough to be readable.
+/// Returns an exact number that is not an integer as a fraction, if the fraction is short enough to be readable.
 pub(super) fn fraction(amount: &Amount) -> Option<String> {
     let exact = amount.exact().filter(|exact| !exact.is_integer())?;
     Some(exact.to_string()).filter(|text| text.len() <= FRACTION)

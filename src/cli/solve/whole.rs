@@ -19,7 +19,7 @@ pub struct Args {
     /// Order among equal users [default: least-recently-served]
     #[arg(long, value_parser = named(Ties::ALL), requires = "whole_tasks", value_name = "RULE")]
     ties: Option<Ties>,
-    /// Compare what users would hold with one task more (SequentialMinMax under drf)
+    /// Compare the allocations that users would have with one more task (SequentialMinMax under drf)
     #[arg(long, requires = "whole_tasks")]
     post: bool,
     /// Fill one machine after the other, as in the DRF paper's theorem 7
@@ -39,7 +39,7 @@ impl Args {
             return registry.mechanism(name, instance.resources());
         }
         if instance.machines().len() > 1 && registry.mechanism(name, instance.resources()).is_ok_and(|of| of.places()) {
-            let expected = "a policy that serves one pool: this one allocates on machines, and knows no whole tasks";
+            let expected = "a policy that serves one pool: this one allocates on machines, without whole tasks";
             return Err(Error::plan("policy", format!("'{name}' with --whole-tasks"), expected));
         }
         let (on_blocked, ties) = (self.on_blocked.unwrap_or_default(), self.ties.unwrap_or_default());

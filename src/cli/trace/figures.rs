@@ -11,7 +11,7 @@ use crate::units::resource_name;
 use crate::workload::curves::Curves;
 use crate::workload::summary::{Published, SizeBin, Summary};
 
-/// Draws the applicable figures into `folder` and prints their number.
+/// Draws the applicable figures into `folder` and returns their number.
 pub fn draw(
     folder: &Path,
     summary: &Summary,
@@ -90,8 +90,8 @@ fn demand(at: usize, label: String, measured: &[Curves], known: &[Curves]) -> St
     cdf(&Chart::new(axis, Axis::fraction("Tasks")), &series)
 }
 
-/// Draws demands of two resources as bubbles, with sizes of `factor` times the tasks of `shown`. `beside` is drawn with the same axes in
-/// another figure.
+/// Draws the demands of two resources as bubbles; the size of a bubble is `factor` times its number of tasks. The bubbles are those of
+/// `shown`. The axes also cover `beside`, which another figure draws.
 fn scatter(summary: &Summary, (shown, beside): (&[Curves], &[Curves]), (size, factor): (&str, f64)) -> String {
     let shown = kinds(shown);
     let pairs = || shown.iter().chain(kinds(beside)).flat_map(|one| &one.pairs);

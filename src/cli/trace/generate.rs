@@ -18,11 +18,11 @@ use crate::tree::{Node, Place, Value};
 use crate::workload::synthetic::classes::bench_workload;
 use crate::workload::synthetic::{Generated, Generator};
 
-/// Write what a generator makes of a seed as a trace
+/// Generate a workload from a seed, and write it as a trace
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Generators:
   facebook   jobs like those of Facebook's cluster in October 2010
-  synthetic  classes of users with distributions of everything; needs --plan
+  synthetic  classes of users with a distribution per quantity; needs --plan
   bench      jobs of one task on 400x64c256g, to measure speed; parameters are
              tasks, users, load, burst
 
@@ -50,7 +50,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// The names of generators. All except `closed-loop` can write a trace; it is listed so that its error message explains the reason.
+/// The names of generators. `closed-loop` cannot write a trace; it is listed so that its error message explains the reason.
 pub const NAMES: [&str; 4] = ["facebook", "synthetic", "bench", "closed-loop"];
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -117,7 +117,7 @@ impl GeneratedWorkload {
         }
         if known == "closed-loop" {
             let expected = "a generator of jobs that are known before the run: users of a closed loop submit when their last \
-                            job has ended, which a run decides; use `plimsoll run`";
+                            job has ended, which depends on the run; use `plimsoll run`";
             return Err(Error::plan("generator", "'closed-loop'", expected));
         }
         put_at(&mut table, "generator", Node { place: Place::default(), value: Value::Text(known.to_owned()) })?;

@@ -27,7 +27,7 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let opened = Opened::new(&args.trace, &args.reading, None)?;
     let mut source = opened.source(&context.stop)?;
-    // Writes all columns first, then omits those without values in the shown rows.
+    // These columns are formatted for every row; columns without values in the shown rows are omitted afterwards.
     let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
     (layout.tasks, layout.stage, layout.after) = (true, true, true);
     layout.preceding = true;

@@ -16,8 +16,8 @@ use crate::workload::formats::Format;
 {}
 A canonical trace may be given too: CSV becomes Parquet, or the reverse.
 
-What was read, left out, repaired and assumed is printed on standard error and
-kept in OUT.json.
+The numbers of rows read, dropped and repaired, and the assumptions, are printed
+on standard error and written to OUT.json.
 
 Examples:
   plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv -o facebook-2009.csv

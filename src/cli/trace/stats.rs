@@ -158,7 +158,7 @@ impl Shown<'_> {
         parts.join("\n")
     }
 
-    /// Formats quantiles by kind, each with the published ones below.
+    /// Formats the quantiles of each kind of tasks, with the published quantiles below.
     fn marginals(&self) -> String {
         let header = ["of tasks", "tasks", "p10", "p50", "p90", "p99", "mean"].map(str::to_owned);
         let row = |name: String, tasks: Option<u64>, q: &Quantiles| {

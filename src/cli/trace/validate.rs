@@ -81,7 +81,7 @@ impl Report<'_> {
             self.findings.earliest_end.seconds()
         ));
         let ignored = "waiting for machines, speeds of machines and stopped tasks";
-        lines.push(format!("that end follows the longest path of stages of each job; it ignores {ignored}"));
+        lines.push(format!("this end follows from the longest path of stages of each job; it ignores {ignored}"));
         let mut text = paragraphs(&lines.join("\n")) + "\n" + &report::users(summary);
         if let Some(loads) = &self.loads {
             text.push('\n');

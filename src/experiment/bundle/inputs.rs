@@ -27,8 +27,7 @@ impl BundleContents {
             return Ok(());
         }
         let (Some(read), Some(from)) = (read, from) else {
-            let problem =
-                "run.json does not list the files that were read: run the plan again, which repeats only that";
+            let problem = "run.json does not list the input files: run the plan again, which keeps complete runs";
             self.missing.add(problem.to_owned());
             return Ok(());
         };

@@ -84,7 +84,7 @@ impl Records {
         }
         let outdated = outdated.first().map(|first| {
             format!(
-                "{} not made from the tables that are here ({first}{}): repeat the command of these results, which keeps \
+                "{} not made from the existing tables ({first}{}): repeat the command of these results, which keeps \
                  complete runs, and then `plimsoll report {}`",
                 count(outdated.len() as u64, "file"),
                 if outdated.len() > 1 { ", .." } else { "" },
@@ -111,7 +111,7 @@ impl Records {
             return Ok(RecordedState::Unlisted);
         }
         sealed::text(path)?;
-        let problem = format!("{} was written just now: wait until nothing writes there any more", path.display());
+        let problem = format!("{} was written just now: wait until no process writes there", path.display());
         Err(Error::Mismatch { problem })
     }
 }

@@ -60,8 +60,8 @@ pub fn check_owner(folder: &Path) -> Result<()> {
     match in_the_way {
         Some(file) if !is_of_results(folder)? => {
             let problem = format!(
-                "{} origin where results would stand, and no record in {} says that Plimsoll wrote it; choose another \
-                 folder with -o",
+                "{} has the path of a file of results, and no record in {} shows that Plimsoll wrote it; choose \
+                 another folder with -o",
                 file.display(),
                 folder.display()
             );
@@ -166,7 +166,7 @@ pub fn check(study: &Study, folder: &Path) -> Result<()> {
     match plan_there(folder)? {
         Found::Whole(there) if there != study.text => return Err(other_results(study, folder, &there)?),
         Found::Damaged(error) if !has_runs_of(study, folder)? => {
-            let problem = format!("{error}\nNo run there is one of this plan. {ADVICE}");
+            let problem = format!("{error}\nNo run in this folder belongs to this plan. {ADVICE}");
             return Err(Error::Mismatch { problem });
         }
         _ => {}

@@ -30,7 +30,7 @@ impl Plain {
         let mut tree = Node::toml(&Place::whole_text(path, text))?;
         set.iter().try_for_each(|change| apply(&mut tree, change, example))?;
         if let Some(figure) = tree.get(KEYS[0]) {
-            let problem = "this kind of plan has its own figures; [figures] says how wide they are";
+            let problem = "this kind of plan has fixed figures; [figures] sets their width";
             return Err(figure.place.wrong(KEYS[0], problem));
         }
         let figures = Requests::extract(&mut tree, &Scope::default())?;

@@ -67,18 +67,20 @@ impl Receipt {
     pub fn find(folder: &Path, id: &str) -> ReceiptState {
         let receipt = match sealed::read::<Receipt>(&Receipt::path(folder, id)) {
             Ok(Some(receipt)) if receipt.id == id => receipt,
-            Ok(Some(_)) => return ReceiptState::Broken("its receipt is another run's".into()),
+            Ok(Some(_)) => return ReceiptState::Broken("its receipt belongs to another run".into()),
             Ok(None) => return ReceiptState::Missing,
             Err(error) => return ReceiptState::Broken(error.to_string()),
         };
         for (table, digest) in &receipt.tables {
             if leads_elsewhere(table) {
-                return ReceiptState::Broken(format!("its receipt lists {table}, which is no table of these results"));
+                return ReceiptState::Broken(format!(
+                    "its receipt lists {table}, which is not a table of these results"
+                ));
             }
             match state(folder, table, digest) {
                 FileState::AsMade => {}
                 FileState::Changed => return ReceiptState::Broken(format!("{table} is not as it was written")),
-                FileState::Gone => return ReceiptState::Broken(format!("{table} is not there")),
+                FileState::Gone => return ReceiptState::Broken(format!("{table} is missing")),
             }
         }
         ReceiptState::Whole(Box::new(receipt))

@@ -106,7 +106,7 @@ impl PlanReader {
         for name in names {
             let name = name.text().ok_or_else(|| wrong("expected a plan's file name, or a list of them"))?;
             let file = path.parent().unwrap_or(Path::new("")).join(name);
-            let too_deep = format!("'{name}' includes itself, or too many others in a row");
+            let too_deep = format!("'{name}' includes itself, or the includes are nested too deep");
             if above.len() >= DEEPEST || above.contains(&file) {
                 return Err(wrong(&too_deep));
             }

@@ -121,7 +121,7 @@ impl Sweep {
             }
             _ => {
                 let expected = "expected a list such as [0.5, 0.7], or { from = 0.5, to = 0.9, step = 0.1 }";
-                let problem = format!("{} is no list; {expected}", node.shown());
+                let problem = format!("{} is not a list; {expected}", node.shown());
                 return Err(node.place.wrong(&format!("sweep.\"{name}\""), problem));
             }
         };
@@ -142,7 +142,8 @@ impl Sweep {
                 for (path, key, _) in &point.changes {
                     let first = path.split(['.', '[']).next().unwrap_or_default();
                     if FIXED.contains(&first) {
-                        let why = "cannot be swept: every run has all policies and seeds, and names and tables are one";
+                        let why =
+                            "cannot be swept: policies, seeds, names, tables and figures are those of the whole plan";
                         return Err(key.wrong(SWEEP, format!("'{path}' {why}")));
                     }
                 }
@@ -172,7 +173,7 @@ impl Sweep {
         for (name, _) in self.exclude.iter().flatten() {
             if !seen.contains(&name.as_str()) {
                 let place = table.node.get("exclude").map_or(&table.place, |entry| &entry.place);
-                let problem = format!("'{name}' is no axis; expected one of {}", seen.join(", "));
+                let problem = format!("'{name}' is not an axis; expected one of {}", seen.join(", "));
                 return Err(place.wrong("sweep.exclude", problem));
             }
         }
@@ -294,7 +295,9 @@ fn zipped(group: &Node, sources: &Sources) -> Result<SweepAxis> {
             && others.len() != values.len()
         {
             let (one, other) = (others.len(), values.len());
-            let problem = format!("'{first}' has {one} values and '{name}' {other}; they go together one by one");
+            let problem = format!(
+                "'{first}' has {one} values and '{name}' {other}; lists of one [[sweep.zip]] have the same length"
+            );
             return Err(wrong(&node.place, &problem));
         }
         columns.push((name.clone(), key, values));
@@ -335,7 +338,7 @@ fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
             Found::Integer(digits) | Found::Float(digits) => digits.parse::<f64>().ok(),
             _ => None,
         });
-        number.filter(|number| number.is_finite()).ok_or_else(|| wrong(&format!("'{key}' is no number")))
+        number.filter(|number| number.is_finite()).ok_or_else(|| wrong(&format!("'{key}' is not a number")))
     };
     if let Some(stranger) = range.entries().iter().find(|entry| !["from", "to", "step"].contains(&&*entry.key)) {
         return Err(wrong(&format!("'{}' is unknown", stranger.key)));
@@ -344,7 +347,7 @@ fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
     // Half a millionth of a step is rounding, not a further value.
     let many = ((to - from) / step + 5e-7).floor();
     if step <= 0.0 || !(0.0..10_000.0).contains(&many) {
-        return Err(wrong("there is nothing in it"));
+        return Err(wrong("the range has no values"));
     }
     let whole = range.entries().iter().all(|entry| matches!(entry.node.value, Found::Integer(_)));
     let value = |n: u64| {

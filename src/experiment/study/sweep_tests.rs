@@ -48,15 +48,15 @@ fn lists_ranges_zips_and_variants_multiply() {
 #[test]
 fn wrong_sweeps_are_shown_where_they_stand() {
     let wrong = [
-        ("[sweep]\nload = 0.5\n", "line 2, column 8", "no list"),
+        ("[sweep]\nload = 0.5\n", "line 2, column 8", "not a list"),
         ("[sweep]\nload = []\n", "line 2, column 1", "without values"),
         ("[sweep]\nload = [1, 2, 1]\n", "line 2, column 15", "twice"),
         ("[sweep]\nseeds = [1, 2]\n", "line 2, column 1", "cannot be swept"),
         ("[sweep]\n\"a.b\" = [1]\na.b = [2]\n", "column", "swept twice"),
-        ("[[sweep.zip]]\na = [1, 2]\nb = [3]\n", "line 3, column 5", "one by one"),
-        ("[sweep]\na = { from = 1, to = 0, step = 1 }\n", "line 2, column 5", "nothing in it"),
+        ("[[sweep.zip]]\na = [1, 2]\nb = [3]\n", "line 3, column 5", "the same length"),
+        ("[sweep]\na = { from = 1, to = 0, step = 1 }\n", "line 2, column 5", "the range has no values"),
         ("[sweep]\na = { from = 1, to = 2, stop = 1 }\n", "line 2", "'stop' is unknown"),
-        ("[sweep]\na = [1]\n[[sweep.exclude]]\nb = 1\n", "line 3", "no axis"),
+        ("[sweep]\na = [1]\n[[sweep.exclude]]\nb = 1\n", "line 3", "not an axis"),
         ("[sweep]\nzip = 3\n", "line 2, column 7", "[[sweep.zip]]"),
     ];
     for (text, place, says) in wrong {

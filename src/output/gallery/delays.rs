@@ -121,7 +121,7 @@ pub fn reduction(results: &Results, paper: &Paper) -> Result<Gallery> {
         comparison.baseline,
         seeds_of(results),
         if comparison.bins.is_empty() { "" } else { " A large bin holds few jobs." },
-        if many { " The axis ends at \u{2212}100 %, times twice as long; the data have all." } else { "" }
+        if many { " The axis ends at \u{2212}100 % (times twice as long); the data have all values." } else { "" }
     );
     let svg = bars(&chart, &categories, &series);
     let panels = [BarPanel { title: String::new(), series }];

@@ -21,7 +21,7 @@ pub fn deviation(results: &Results, paper: &Paper) -> Result<Gallery> {
     }
     let caption = format!(
         "Distance of users' dominant shares from those under DRF with divisible tasks{}: the share of time in which the \
-         mean over users, or the largest, is at most the value below. Only time with two or more waiting users counts.",
+         mean over users, or the largest distance, is at most the value on the x axis. Only time with two or more waiting users counts.",
         seeds_of(results)
     );
     let svg = panels.draw(Axis::fraction("Distance (% of the cluster)"), paper);

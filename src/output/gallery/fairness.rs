@@ -24,9 +24,9 @@ pub fn fairness(results: &Results, paper: &Paper) -> Result<Gallery> {
     }
     let caption = format!(
         "Jain index of dominant shares, and largest minus smallest share, among the users that each policy leaves \
-         backlogged{}: the share of time in which the index or the gap is at most the value below. Only time \
-         with two or more backlogged users counts. Equal shares have an index of 1 and a gap of 0. Which users these \
-         are depends on the policy; the speeds of users compare policies.",
+         backlogged{}: the share of time in which the index or the gap is at most the value on the x axis. Only time \
+         with two or more backlogged users counts. Equal shares have an index of 1 and a gap of 0. The policy determines \
+         which users are backlogged, so these measures do not compare policies; the speeds of users do.",
         seeds_of(results)
     );
     let svg = panels.draw(Axis::number("Index or share"), paper);

@@ -44,7 +44,7 @@ pub struct Drawn {
 pub struct Gallery {
     /// The figures, in the order of a report.
     pub figures: Vec<Drawn>,
-    /// The reasons why figures are missing, or what a figure omits.
+    /// Notes on the reasons for missing figures, and on the omissions of figures.
     pub notes: Vec<String>,
 }
 

@@ -54,8 +54,8 @@ fn draw(results: &Results, run: usize, family: &Family, (name, paper): (String, 
         left_out += &format!(" Shown are the first {} resources.", resources.len());
     }
     let caption = format!(
-        "Use, runtime quota, demand and minimum of quota groups over time under {}{}. Demand is what a group holds and \
-         waits for, cut to its max, and to the cluster.{left_out}",
+        "Use, runtime quota, demand and minimum of quota groups over time under {}{}. Demand is the allocation and \
+         the pending demand of a group, limited to its max and to the cluster.{left_out}",
         family.name(results),
         seed_of(results, run)
     );

@@ -40,7 +40,7 @@ pub fn water(results: &Results, paper: &Paper) -> Result<Gallery> {
                 svg: buckets(&pools, paper.width),
                 data: Data::of_pools(&pools),
             }),
-            None => gallery.notes.push(format!("no figure 'water' of {policy}: its groups never asked for anything")),
+            None => gallery.notes.push(format!("no figure 'water' of {policy}: its groups never requested anything")),
         }
     }
     Ok(gallery)
@@ -78,9 +78,9 @@ fn draw(results: &Results, family: &Family) -> Option<(String, Vec<BucketPool>)>
         left_out += &format!(" Of the groups of one parent the {BUCKETS} with the largest quotas have a bucket.");
     }
     let what = format!(
-        "the first grid points at which most of others' minimums was in use, most was short of a minimum that was \
-         asked for, and most was asked for but not granted. A bucket is as wide as its group's ratio; its rim is what \
-         the group asks for, and numbers are its runtime quota of that.{left_out}"
+        "the first grid points with the largest use of other groups' minimums, the largest deficit below requested \
+         minimums, and the largest amount requested but not granted. A bucket is as wide as its group's ratio; its rim \
+         is the request of the group, and the numbers are its runtime quota and its request.{left_out}"
     );
     Some((what, pools))
 }

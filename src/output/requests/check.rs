@@ -89,7 +89,7 @@ impl Request {
         shown.map_or_else(|| name.to_owned(), |column| column.heading.clone())
     }
 
-    /// Returns the names of a built-in figure, which is drawn for every cell of a sweep; `None` for other figures.
+    /// Returns the names of the selected built-in figures, which are drawn for every cell of a sweep; `None` for other figures.
     pub fn builtin(&self) -> Option<&'static [&'static str]> {
         match self.kind {
             FigureKind::BuiltIn(names) => Some(names),
@@ -97,7 +97,7 @@ impl Request {
         }
     }
 
-    /// Returns whether the figure has this x.
+    /// Returns whether the figure's horizontal axis is of this kind.
     pub(super) fn x_is(&self, x: X) -> bool {
         self.kind.row().is_some_and(|kind| kind.x == x)
     }
@@ -182,7 +182,7 @@ impl Checker<'_> {
         Ok(request)
     }
 
-    /// Checks that a built-in figure, which defines its own content, has no other keys.
+    /// Checks that a request for a built-in figure has no keys about its content, which is fixed.
     fn nothing_else(&self, request: Request) -> Result<Request> {
         let file = self.file;
         let given = [
@@ -269,7 +269,8 @@ impl Checker<'_> {
         };
         let good = |scale: &Vec<f64>| scale.iter().all(|one| one.is_finite() && *one != 0.0);
         scale.filter(good).ok_or_else(|| {
-            let expected = "a number that values are multiplied by, not 0, or a list of one for each column of 'y'";
+            let expected =
+                "a number that values are multiplied by, not 0, or a list of one number for each column of 'y'";
             Error::plan(self.key("scale"), given, expected)
         })
     }
@@ -322,7 +323,7 @@ impl Checker<'_> {
                 return Err(Error::plan(self.key("x"), "nothing", expected));
             }
             (Some(_), false) => {
-                let expected = format!("no 'x': '{}' has one of its own", file.kind);
+                let expected = format!("no 'x': the x axis of '{}' is fixed", file.kind);
                 return Err(Error::plan(self.key("x"), "a value", expected));
             }
             (None, false) => columns.iter().find(|column| column.name == "time_s").cloned().map(Field::Column),
@@ -416,7 +417,7 @@ impl Checker<'_> {
             other => Err(Error::plan(self.key(&key), other, "a number or a name, or a list of them")),
         };
         let wanted: Vec<FilterValue> = items.iter().map(wanted).collect::<Result<_>>()?;
-        // The values of policies and axes are known before the run, so a filter must name existing ones.
+        // The values of policies and axes are known before the run, so a filter must name existing values.
         let there: Option<Vec<Datum>> = match &field {
             Field::Policy => Some(self.scope.policies.iter().cloned().map(Datum::Text).collect()),
             Field::Axis(at, ..) => Some(self.scope.axes[*at].1.iter().map(|text| Datum::of_axis(text)).collect()),

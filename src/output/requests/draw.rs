@@ -1,4 +1,4 @@
-//! Draws the requested figures. The common parts are here: the chart around the data, and the caption.
+//! Draws the requested figures. This file has the parts that all kinds share: the chart around the data, and the caption.
 
 use super::check::Request;
 use super::field::{Field, FigureColumn};
@@ -17,7 +17,7 @@ const AROUND: f64 = 40.0;
 /// Maximum number of panels side by side.
 const COLUMNS: usize = 3;
 
-/// A value from fewer jobs than this is marked as such.
+/// The number of jobs or tasks; a value computed from fewer has a hollow marker.
 pub(super) const FEW: u64 = 10;
 
 /// A drawing with its data and description.
@@ -88,7 +88,7 @@ impl Request {
     pub(super) fn y_axis(&self) -> Axis {
         let first = self.y[0].axis();
         let axis = match &self.y[..] {
-            // The unit differs from that of the column.
+            // A scale changes the unit of the column.
             [only] if self.scale != [1.0] => Axis::number(only.heading.clone()),
             [_] => first,
             all if all.iter().any(|one| one.measure() != all[0].measure()) => Axis::number("Value"),

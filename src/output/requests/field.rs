@@ -43,7 +43,7 @@ pub(super) struct FigureColumn {
     pub better: Better,
 }
 
-/// The derivation of a column from those of the table.
+/// The derivation of a column from the columns of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ValueSource {
     /// The column itself.
@@ -87,7 +87,7 @@ const COMPUTED: [(Table, &str, Unit, &str, Better, ValueSource); 5] = [
 ];
 
 impl FigureColumn {
-    /// Returns all columns of a table: its own, those in microseconds also in seconds, and the computed ones.
+    /// Returns all columns of a table: its own columns, columns in microseconds also in seconds, and the computed columns.
     pub fn all(table: Table, dims: &[Dim]) -> Vec<FigureColumn> {
         let mut columns: Vec<FigureColumn> = Vec::new();
         for described in table.columns(dims) {

@@ -30,7 +30,7 @@ use crate::error::{Error, Result, alternatives, did_you_mean};
 use crate::rows::read_text_if_there;
 use crate::tree::{Node, Place, Value};
 
-/// The file beside the results.
+/// The file of the requests, in the results folder.
 pub const FILE: &str = "figures.toml";
 
 /// Returns the kinds that a plan can request: names and descriptions.
@@ -52,9 +52,9 @@ pub fn split(plan: &mut Node) -> Node {
 pub struct Requests {
     /// The plan's text about figures, as TOML; empty if there is none.
     pub text: String,
-    /// The default paper of figures.
+    /// The default size of figures.
     pub paper: Paper,
-    /// The requested figures, in order; if empty, those of every report.
+    /// The requested figures, in order; if empty, the figures of every report are drawn.
     pub list: Vec<Request>,
 }
 
@@ -110,7 +110,7 @@ impl Requests {
         let states: Vec<FileState> = known.map(|digest| state(folder, FILE, &digest)).collect();
         if states.contains(&FileState::Changed) && !states.contains(&FileState::AsMade) {
             return Ok(Some(format!(
-                "{} was changed manually: it defines the figures; remove it, and the next run draws those of the plan",
+                "{} was changed manually: it defines the figures; remove it, and the next run draws the figures of the plan",
                 path.display()
             )));
         }
@@ -118,7 +118,7 @@ impl Requests {
         Manifest::renew(folder, None, &[FILE], written.as_slice()).map(|()| None)
     }
 
-    /// Replaces the paper of all figures.
+    /// Replaces the paper of all figures; a requested height remains.
     pub fn on(mut self, paper: Paper) -> Requests {
         self.paper = paper;
         for request in &mut self.list {
@@ -127,7 +127,7 @@ impl Requests {
         self
     }
 
-    /// Returns the requested built-in figures; all of them if none is requested.
+    /// Returns the requested built-in figures with their papers; without a request for a built-in figure, all of them.
     pub fn builtin(&self) -> Vec<(&'static str, Paper)> {
         let with = |names: &'static [&'static str], paper: Paper| names.iter().map(move |name| (*name, paper));
         match self.list.iter().any(|request| request.builtin().is_some()) {
@@ -152,8 +152,8 @@ impl Requests {
         if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
     }
 
-    /// Draws the figures of a study: the requested ones, or those of every report if none is requested; for a sweep, the figures over all
-    /// its cells. `only` are names of figures or of built-in kinds; all if empty.
+    /// Draws the requested figures of a study, or the figures of every report if none is requested; for a sweep, the figures over all
+    /// cells. `only` are names of figures or of built-in kinds; if it is empty, all figures are drawn.
     ///
     /// Errors: an unknown name, a damaged table.
     pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {

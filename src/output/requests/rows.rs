@@ -1,4 +1,4 @@
-//! The rows that a figure shows, for all cells, policies and seeds. They are read from the tables alone.
+//! Reads the rows that a figure shows, for all cells, policies and seeds, from the tables of a results folder.
 //!
 //! [`Whole`] opens a results folder with or without a sweep. `FigureRows` are the rows of one figure with their origins, and `Means`
 //! reduces them: it averages the runs of each seed first, since they are one sample, and then takes the mean over seeds.
@@ -58,7 +58,7 @@ impl Whole {
         self.cells.iter().any(|(name, ..)| !name.is_empty())
     }
 
-    /// Returns the results of a study without a sweep.
+    /// Returns the results of a study without a sweep; `None` for a sweep.
     pub fn alone(&self) -> Option<&Results> {
         self.cells.first().filter(|(name, ..)| name.is_empty()).map(|(.., results)| results)
     }
@@ -87,7 +87,7 @@ impl Whole {
         Provenance::of_tables(plan, cells().map(|one| &one.contents), cells().map(|one| &one.metadata[..]))
     }
 
-    /// Returns the scope of its figures. Every table counts as available; a missing one is reported when it is drawn.
+    /// Returns the scope of the study's figures. Every table counts as available; a missing table is reported when a figure reads it.
     pub fn scope(&self) -> Scope {
         let mut scope = Scope { tables: Table::all().collect(), ..Scope::default() };
         scope.axes = self.axes.iter().map(|axis| (axis.clone(), Vec::new())).collect();
@@ -155,7 +155,7 @@ pub(super) struct FigureRows {
     pub grids: Vec<Vec<f64>>,
     /// Whether the table exists.
     pub there: bool,
-    /// The policy that others are compared with.
+    /// The reference policy of comparisons.
     pub baseline: String,
 }
 
@@ -187,7 +187,7 @@ impl Request {
                 let seed = results.contents.seeds.get(part.run).copied().flatten().unwrap_or(part.run as u64);
                 let settings = std::iter::once(policy).chain(values.iter().cloned()).collect();
                 all.origins.push(Origin { seed, settings });
-                // Users that are not active have no row of shares.
+                // A user has no row of shares while it is not active, so the instants are those of the table `fairness`.
                 if self.x_is(X::Time) && self.table == Table::Shares {
                     let grid = results.table(Table::Fairness, &["time_us"], Some(part.run))?;
                     let grid = grid.iter().find(|grid| grid.policy == part.policy);
@@ -222,7 +222,7 @@ impl FigureRows {
         mean_interval(&seeds, LEVEL)
     }
 
-    /// Adds the settings that differ among these runs, over which a mean averages.
+    /// Adds the settings that differ among these runs to `averaged`. A mean of the runs averages over these settings.
     pub fn add_averaged(&self, runs: &[usize], averaged: &mut BTreeSet<usize>) {
         let Some((first, others)) = runs.split_first() else { return };
         let differs = |at: &usize| {
@@ -232,7 +232,7 @@ impl FigureRows {
         averaged.extend((0..self.settings.len()).filter(differs));
     }
 
-    /// Returns the names of settings in a list, for captions.
+    /// Returns the names of the averaged settings, for captions.
     pub fn named(&self, averaged: &BTreeSet<usize>) -> Vec<String> {
         averaged.iter().map(|&at| self.settings[at].clone()).collect()
     }
@@ -247,7 +247,7 @@ fn weight(table: Table) -> Option<&'static str> {
     }
 }
 
-/// One run of a table.
+/// The rows of one run in a table, and the request that reads them.
 struct Of<'a> {
     request: &'a Request,
     cell: &'a str,
@@ -422,7 +422,7 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Computes one value per run by the figure's statistic, then the mean of the runs of each seed, then the mean over seeds.
+    /// Computes one value per run with the figure's statistic, then the mean of the runs of each seed, then the mean over seeds.
     pub fn new(request: &Request, all: &FigureRows) -> Means {
         let rows = &all.rows;
         let (mut facets, mut series) = (NameOrder::new(), NameOrder::new());

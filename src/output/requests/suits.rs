@@ -21,7 +21,7 @@ impl Checker<'_> {
             && !numbers(x)
         {
             let expected =
-                format!("numbers along x; for names such as these take kind = \"bars\" instead of {}", self.file.kind);
+                format!("numbers along x; for names such as these use kind = \"bars\" instead of {}", self.file.kind);
             return Err(Error::plan(self.key("x"), format!("'{}'", x.name()), expected));
         }
         if kind.x == X::Time && !FigureColumn::all(request.table, &[]).iter().any(|one| one.name == "time_s") {

@@ -60,13 +60,17 @@ impl TableRow for Decided<'static> {
     fn columns() -> Vec<Column<ColumnValue<Self>>> {
         type C = Column<ColumnValue<Decided<'static>>>;
         vec![
-            C::micros("time_us", "when", |row| Some(row.decision.now.0)),
-            C::listed("user", "the user in turn: the first in line among those not decided yet", |row| row.user),
+            C::micros("time_us", "instant of the round", |row| Some(row.decision.now.0)),
+            C::listed(
+                "user",
+                "the user of the attempt: the first in the order among the users not decided yet",
+                |row| row.user,
+            ),
             C::text("job", "job of its next task", |row| Some(row.job)),
             C::int("task", "number of that task within the job, from 0", |row| Some(row.decision.task)),
             C::text(
                 "turn",
-                "launched, blocked, not admitted, waits: its turn did not come, or displaced: running tasks of it were stopped",
+                "launched, blocked, not admitted, waits (not attempted) or displaced (running tasks of the job were stopped)",
                 |row| {
                     Some(match row.decision.turn {
                         Turn::Launched(_) => "launched",
@@ -79,7 +83,7 @@ impl TableRow for Decided<'static> {
             ),
             C::text(
                 "behind_job",
-                "the job that it waits behind: of its own user, or at which the round ended",
+                "the job behind which it waits: a job of the same user, or the job at which the round ended",
                 |row| row.behind,
             ),
             C::int("machine", "where it was launched; null when pooled or not launched", |row| {
@@ -96,22 +100,21 @@ impl TableRow for Decided<'static> {
             ),
             C::text(
                 "reason",
-                "why it was not launched, or was stopped: room, quota, own job first, round ended, or the policy's own words",
+                "why it was not launched, or was stopped: room, quota, own job first, round ended, or a text of the policy",
                 |row| row.reason(),
             ),
             C::text(
                 "short_group",
-                "the group that has too little quota left for it: the user's own or one above it",
+                "the group with too little remaining quota: the user's group or a group above it",
                 |row| Some(&row.groups?.groups.get(row.group()? as usize)?.name),
             ),
             C::text(
                 "short_resource",
-                "the resource of which there is too little: of the group's quota, or free on the machine that comes nearest, the \
-                 one whose largest missing part of a need is least; slots under slots; null if a task of a gang finds room and \
-                 all of them do not",
+                "the resource that is short: in the group's quota, or on the machine where the largest missing part of the request \
+                 is smallest; slots under slots; null if one task of a gang fits but not the whole gang",
                 |row| Some(row.short()?.0.map_or("slots", |dim| &dim.name)),
             ),
-            C::amount("short_amount", "by how much, in the unit people write", |row| {
+            C::amount("short_amount", "the missing amount, in the display unit", |row| {
                 let (dim, short) = row.short()?;
                 Some(dim.map_or(short as f64, |dim| dim.amount(short)))
             }),

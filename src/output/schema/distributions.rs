@@ -45,8 +45,8 @@ impl TableRow for Quantile {
         type C = Column<ColumnValue<Quantile>>;
         vec![
             C::text("metric", "completion_s, wait_s or slowdown, of finished jobs", |row| Some(row.metric)),
-            C::float("q", "which quantile", |row| Some(row.q)),
-            C::float("value", "its value: exact for up to 65,536 jobs, of more to 1 part in 2048", |row| {
+            C::float("q", "the quantile, from 0 to 1", |row| Some(row.q)),
+            C::float("value", "the value of the quantile: exact for up to 65,536 jobs, else within 1/2048", |row| {
                 Some(row.value)
             }),
         ]
@@ -70,12 +70,12 @@ impl TableRow for DemandKind<'static> {
         type C = Column<ColumnValue<DemandKind<'static>>>;
         vec![
             C::text("stage", "stage of the rows; null if they have none", |row| row.stage),
-            C::floats("demand_<r>", "mean <r> of a task of this kind, in the unit people write", |row, d| {
+            C::floats("demand_<r>", "mean <r> of a task of this kind, in the display unit", |row, d| {
                 Some(row.mean[d] / row.dims[d].unit.scale() as f64)
             })
             .unit(Unit::Amount)
             .words("<r>"),
-            C::int("tasks", "how many tasks", |row| Some(row.tasks)),
+            C::int("tasks", "number of tasks", |row| Some(row.tasks)),
         ]
     }
 }

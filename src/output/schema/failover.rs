@@ -24,7 +24,7 @@ impl TableRow for Fated<'static> {
             C::text("without", "the disabled rule; null if every rule is active", |of| of.row.without.map(Rule::name)),
             C::text("class", "online or offline", |of| Some(if of.row.online { "online" } else { "offline" })),
             C::int("workers", "workers of that class", |of| Some(of.row.fate.before.into())),
-            C::int("kept", "those that went on", |of| Some(of.row.fate.kept().into())).higher(),
+            C::int("kept", "workers that kept running", |of| Some(of.row.fate.kept().into())).higher(),
             C::int("replaced", "workers that were replaced", |of| Some(of.row.fate.replaced().into())).lower(),
             C::int("lost", "workers that were not replaced", |of| Some(of.row.fate.lost().into())).lower(),
             C::text("violated", "the invariants that were violated in any timing", |of| Some(&of.violated)),
@@ -50,14 +50,15 @@ impl TableRow for Recovered<'static> {
             C::int("scenario", "number of the scenario", |of| Some(of.row.scenario.number() as u64)),
             C::text("name", "its name", |of| Some(&of.name)),
             C::micros("heartbeat_us", "time between two heartbeats", |of| Some(of.row.beat.0)),
-            C::micros("window_us", "the window", |of| Some(of.row.window.0)),
+            C::micros("window_us", "length of the recovery window", |of| Some(of.row.window.0)),
             C::seconds("mean_recovery_s", "from the first fault to the last change that it caused: the mean", |of| {
                 Some(of.row.mean_s)
             })
             .lower(),
-            C::seconds("longest_recovery_s", "the longest", |of| Some(of.row.longest_s)).lower(),
+            C::seconds("longest_recovery_s", "the longest of these times", |of| Some(of.row.longest_s)).lower(),
             C::int("offline_workers", "offline workers", |of| Some(of.row.offline.before.into())),
-            C::int("offline_kept", "those that went on", |of| Some(of.row.offline.kept().into())).higher(),
+            C::int("offline_kept", "of these, workers that kept running", |of| Some(of.row.offline.kept().into()))
+                .higher(),
             C::text("violated", "the invariants that were violated", |of| Some(&of.violated)),
         ]
     }

@@ -36,39 +36,39 @@ impl TableRow for GroupRow<'static> {
         type C = Column<ColumnValue<GroupRow<'static>>>;
         vec![
             C::text("group", "name", |row| Some(&row.about.name)),
-            C::text("parent", "the group above it; null right under the cluster", |row| row.parent),
+            C::text("parent", "the group above it; null directly below the cluster", |row| row.parent),
             C::text("label", "the label of the tree that it belongs to; null in the default tree", |row| {
                 row.about.label.as_deref()
             }),
             C::text("resource", "name of the resource", |row| Some(&row.dim.name)),
             C::amount(
                 "capacity",
-                "the most that its tree ever shared of it: without labels the capacity of the cluster",
+                "the largest total of its tree during the run; without labels, the capacity of the cluster",
                 |row| Some(row.dim.amount(row.most)),
             ),
-            C::text("variant", "how minimum and ratio go together: min-plus-share or max-min-level", |row| {
+            C::text("variant", "how minimum and ratio are combined: min-plus-share or max-min-level", |row| {
                 Some(row.variant)
             }),
             C::float("ratio", "its ratio in sharing the amount above the minimums", |row| {
                 Some(row.limits.ratio as f64 / RATIO_ONE)
             }),
             C::amount("min", "the guaranteed amount", |row| Some(row.dim.amount(row.limits.min))),
-            C::amount("max", "the most that it may use; null for no limit", |row| {
+            C::amount("max", "the largest amount that it may use; null for no limit", |row| {
                 Some(row.dim.amount(row.limits.max)).filter(|_| row.limits.max < u64::MAX)
             }),
             C::area("used_s", "its use, times seconds (core seconds, GiB seconds)", |row| row.area(row.sums.used_us)),
-            C::area("demand_s", "the amount that it held and waited for, cut to its max, times seconds", |row| {
+            C::area("demand_s", "its allocation and pending demand, limited to its max, times seconds", |row| {
                 row.area(row.sums.demand_us)
             }),
             C::area("borrowed_s", "its use above its min, times seconds", |row| row.area(row.sums.borrowed_us)),
             C::area(
                 "spare_s",
-                "the part of its min that it did not ask for, which others could have if it lends, times seconds",
+                "the part of its min that it did not request, which others can use if it lends, times seconds",
                 |row| row.area(row.sums.spare_us),
             ),
             C::area(
                 "short_s",
-                "allocation missing to its guarantee, times seconds; the guarantee is its demand, at most its min",
+                "deficit below its guarantee, times seconds; the guarantee is its demand, at most its min",
                 |row| row.area(row.sums.short_us),
             )
             .lower(),
@@ -84,32 +84,34 @@ impl TableRow for GroupRow<'static> {
             .lower(),
             C::int(
                 "returns",
-                "how often it fell below its min because its due had grown, and was not below it any more later; the same in all rows of a group",
+                "number of returns of lent amounts: its guarantee grew above its allocation, and its allocation reached the \
+                 guarantee later; the same in all rows of a group",
                 |row| Some(row.times.returns),
             ),
-            C::seconds("return_mean_s", "how long that took in the mean; null without any", |row| {
+            C::seconds("return_mean_s", "mean duration of these returns; null without any", |row| {
                 Some(row.times.mean_return()? / 1e6)
             })
             .lower(),
-            C::seconds("return_max_s", "how long that took at most; null without any", |row| {
+            C::seconds("return_max_s", "longest of these returns; null without any", |row| {
                 (row.times.returns > 0).then(|| row.times.longest.seconds())
             })
             .lower(),
-            C::seconds("return_open_s", "how long it had waited at the end for a return to come; null if none", |row| {
+            C::seconds("return_open_s", "duration of an unfinished return at the end; null if none", |row| {
                 row.times.open.map(Span::seconds)
             })
             .lower(),
             C::int(
                 "tasks_stopped",
-                "how often running tasks of it were stopped and had to start again, failures of their own apart; the same in all rows of a group",
+                "how often its running tasks were stopped and had to start again, without their own failures; \
+                 the same in all rows of a group",
                 |row| Some(row.times.stopped),
             )
             .lower(),
-            C::area("lost_s", "wasted usage of its tasks, until they were stopped (from their last checkpoint on) and to resume, times seconds", |row| row.area(row.sums.lost_us))
+            C::area("lost_s", "wasted usage of its tasks, times seconds: from their last checkpoint until they were stopped, and to resume", |row| row.area(row.sums.lost_us))
             .lower(),
             C::area(
                 "unreturned_s",
-                "the amount that was to be taken back, but only stable tasks held it, times seconds",
+                "the amount that was to be reclaimed, but was used by stable tasks only, times seconds",
                 |row| row.area(row.sums.unreturned_us),
             )
             .lower(),
@@ -142,27 +144,26 @@ impl TableRow for LevelOf<'static> {
             C::text("resource", "name of the resource", |row| Some(&row.dim.name)),
             C::amount(
                 "total",
-                "the amount that it and its siblings share: all of its tree, or its parent's runtime quota",
+                "the amount that it and its siblings share: the total of its tree, or its parent's runtime quota",
                 |row| Some(row.dim.amount(row.level.total)),
             ),
-            C::amount("runtime", "its runtime quota, if a round were held now", |row| {
+            C::amount("runtime", "the runtime quota that a round at this instant would compute", |row| {
                 Some(row.dim.amount(row.level.runtime))
             }),
             C::amount("used", "the use of its running tasks", |row| Some(row.dim.amount(row.held.used))),
             C::amount(
                 "request",
-                "the amount that its users hold and wait for, and that groups under it request, each cut to its max; not cut to its own",
+                "allocation and pending demand of its users, and requests of the groups under it, each limited to the max \
+                 of that group; not limited to its own max",
                 |row| Some(row.held.request as f64 / row.dim.unit.scale() as f64),
             ),
-            C::float("level", "how high the water stands among it and its siblings: an amount per ratio", |row| {
+            C::float("level", "the water level of it and its siblings: an amount per unit of ratio", |row| {
                 Some(row.level.level * RATIO_ONE / row.dim.unit.scale() as f64)
             }),
-            C::amount("base", "the amount that it has whatever the others ask for", |row| {
+            C::amount("base", "its quota at level 0, which no other request can reduce", |row| {
                 Some(row.dim.amount(row.level.base))
             }),
-            C::amount("reach", "the amount that it has when there is enough for all", |row| {
-                Some(row.dim.amount(row.level.reach))
-            }),
+            C::amount("reach", "its quota if the total is enough for all", |row| Some(row.dim.amount(row.level.reach))),
         ]
     }
 }

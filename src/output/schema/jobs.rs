@@ -22,20 +22,20 @@ impl TableRow for JobRow<'static> {
         vec![
             C::text("job", "name", |job| Some(job.name)).distinct(),
             C::listed("user", "the user that submitted it", |job| job.user),
-            C::int("tasks", "how many tasks it has", |job| Some(job.record.tasks)),
+            C::int("tasks", "number of its tasks", |job| Some(job.record.tasks)),
             C::micros("submit_us", "when its first row was submitted", |job| Some(job.record.submit.0)),
             C::micros("start_us", "when its first task was launched", |job| Some(job.record.start?.0)),
-            C::micros("finish_us", "when its last task ended; null if one has not", |job| Some(job.record.finish?.0)),
+            C::micros("finish_us", "when its last task ended; null if a task has not ended", |job| {
+                Some(job.record.finish?.0)
+            }),
             C::micros(
                 "work_us",
-                "tasks times duration, added up; null from 2^63 us (292,000 years) on, of which there is a warning",
+                "sum of tasks times duration; null, with a warning, from 2^63 us (292,000 years) on",
                 |job| job.record.work,
             ),
-            C::micros(
-                "ideal_us",
-                "its completion time on an empty, unlimited cluster; null for one that never ends",
-                |job| Some(job.record.ideal.0).filter(|ideal| *ideal < Span::ENDLESS.0),
-            ),
+            C::micros("ideal_us", "its completion time on an empty, unlimited cluster; null if it never ends", |job| {
+                Some(job.record.ideal.0).filter(|ideal| *ideal < Span::ENDLESS.0)
+            }),
         ]
     }
 }
@@ -64,7 +64,7 @@ impl TableRow for Task<'static> {
         vec![
             C::text("job", "name of the job", |task| Some(task.job)),
             C::int("task", "number within the job, from 0, in row order", |task| Some(task.number)).distinct(),
-            C::int("attempt", "which try this is, from 0", |task| Some(task.attempt.into())),
+            C::int("attempt", "number of the attempt, from 0", |task| Some(task.attempt.into())),
             C::listed("user", "the user that submitted it", |task| task.user),
             C::int("machine", "index of its machine; null when pooled or never started", |task| {
                 task.machine.map(u64::from)
@@ -76,15 +76,17 @@ impl TableRow for Task<'static> {
             ),
             C::micros(
                 "release_us",
-                "when it could have started at the earliest, or was stopped before; null if it never could: too large, or after a stage that did not end",
+                "when the attempt could have started at the earliest; for a further attempt, when the one before was stopped; null if it could never start: too large, or after a stage that did not end",
                 |task| Some(task.release?.0),
             ),
             C::micros(
                 "start_us",
-                "when it was launched, under a control plane when its worker started; null if it never was",
+                "when it was launched, under a control plane when its worker started; null if it was never launched",
                 |task| Some(task.start?.0),
             ),
-            C::micros("finish_us", "when it ended or was stopped; null if it has not", |task| Some(task.finish?.0)),
+            C::micros("finish_us", "when it ended or was stopped; null if neither has happened", |task| {
+                Some(task.finish?.0)
+            }),
             C::text(
                 "outcome",
                 "finished, running (at the horizon), reclaimed, preempted, machine-failed, failed, or revoked or moved by the control plane (stopped, it restarts), superseded (its other instance ended first), lost (with its machine), given-up (it failed too often), too large, deadlocked, starved or waiting (at the horizon)",

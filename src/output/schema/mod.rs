@@ -28,18 +28,18 @@ pub(crate) use over_time::{ShareRow, Used};
 named! {
     /// The tables of an experiment, with the meaning of a row.
     Table {
-        Runs "runs": "one row a run: the summary of everything",
-        Users "users": "one row a user and run: jobs, shares and delays of each",
-        Jobs "jobs": "one row a job and run, in order of completion; unfinished jobs last",
-        Tasks "tasks": "one row a task and run, in order of completion (on request)",
+        Runs "runs": "one row per run: its summary",
+        Users "users": "one row per user and run: jobs, shares and delays of each",
+        Jobs "jobs": "one row per job and run, in order of completion; unfinished jobs last",
+        Tasks "tasks": "one row per task and run, in order of completion (on request)",
         Usage "usage": "the log of changes of each user's running and waiting tasks: piecewise constant, so integrals are exact (on request)",
         Fairness "fairness": "fairness and utilisation over time, on the sampling grid; a grid point without changes since the last has no row",
         Shares "shares": "dominant share of every active user over time, on the sampling grid",
-        Groups "groups": "one row a group of users, resource and run: promises kept and broken (policies with groups only); amounts in the unit people write",
-        Levels "levels": "quotas over time, on the sampling grid (policies with groups only), in the unit people write; a row holds until the next of its group and resource",
-        Bins "bins": "completion time by job size, one row a bin and run",
+        Groups "groups": "one row per group of users, resource and run: guarantees met and missed (policies with groups only); amounts in the display unit",
+        Levels "levels": "quotas over time, on the sampling grid (policies with groups only), in the display unit; a row holds until the next of its group and resource",
+        Bins "bins": "completion time by job size, one row per bin and run",
         Quantiles "quantiles": "quantiles of completion time, wait and slowdown of jobs, one row each",
-        Demands "demands": "submitted tasks by demand; those with demands in the same eighth of a power of two are one kind (first seed of each policy)",
+        Demands "demands": "submitted tasks by demand; tasks with demands in the same eighth of a power of two are one kind (first seed of each policy)",
         Decisions "decisions": "every attempt of every round, in order: launched, blocked (recorded once) or not admitted; and the sets that were not tried (on request)",
     }
 }
@@ -61,7 +61,7 @@ impl Table {
         folder.join(name).join(policy).join(format!("run={run}")).join(format!("{name}.parquet"))
     }
 
-    /// Returns its columns for a run with these resources; `policy`, `run` and `seed` precede them.
+    /// Returns the table's columns for a run with these resources; in the file, `policy`, `run` and `seed` precede them.
     pub fn columns(self, dims: &[Dim]) -> Vec<Described> {
         match self {
             Table::Runs => runs_columns(dims),
@@ -80,7 +80,7 @@ impl Table {
         }
     }
 
-    /// Returns one of its columns that is not per resource. Panics: only if there is none of that name (programmer error).
+    /// Returns a column of the table that is not per resource. Panics: only if no column has that name (programmer error).
     pub fn column(self, name: &str) -> Described {
         let found = self.columns(&[]).into_iter().find(|column| column.name == name);
         found.expect("a column of this table")

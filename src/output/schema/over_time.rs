@@ -21,7 +21,7 @@ impl TableRow for Used<'static> {
     fn columns() -> Vec<Column<ColumnValue<Self>>> {
         type C = Column<ColumnValue<Used<'static>>>;
         vec![
-            C::micros("time_us", "from when on", |row| Some(row.at.0)),
+            C::micros("time_us", "start of the interval", |row| Some(row.at.0)),
             C::listed("user", "name of the user", |row| row.name),
             C::int("running", "running tasks", |row| Some(row.books.running(row.user))),
             C::int("waiting", "waiting tasks", |row| Some(row.books.waiting(row.user))),
@@ -55,7 +55,7 @@ impl TableRow for ShareRow<'static> {
         vec![
             C::micros("time_us", "grid point", |row| Some(row.at.0)),
             C::listed("user", "name of the user", |row| row.name),
-            C::share("dominant_share", "largest share of any resource that it truly uses", |row| Some(row.share)),
+            C::share("dominant_share", "largest share of a resource by its true usage", |row| Some(row.share)),
             C::int("waiting", "waiting tasks", |row| Some(row.waiting)),
             C::share(
                 "fluid_share",

@@ -12,7 +12,7 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
     let mut parts = (0..capacity.len()).filter(|&r| capacity[r] > 0).map(part);
     match config.policy {
         Policy::Fifo | Policy::Line | Policy::LongTerm(_) | Policy::Afs(_) | Policy::Zoo(_) => {
-            unreachable!("these orders know no share")
+            unreachable!("these policies have no shares")
         }
         Policy::MaxMin(r) => part(r),
         Policy::Slot(_) | Policy::Asset => parts.fold(Ratio::ZERO, Ratio::plus),

@@ -1,4 +1,4 @@
-//! The state of the reference implementation in the terms of policies of the literature, and their choices.
+//! The state of the reference implementation as the policies of the literature use it, and the choices of these policies.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::slow_ratio::Ratio;
 use crate::slow_zoo::{User, View, Zoo, pair, place, times as amounts};
 
 impl Simulation<'_> {
-    /// Karma's accounts, if the policy is that.
+    /// Updates the accounts of Karma if the policy is Karma.
     pub(super) fn quanta(&mut self, now: u64) {
         self.accounts.idle += 1;
         let Policy::Zoo(Zoo::Karma(rule)) = self.config.policy else { return };
@@ -15,7 +15,7 @@ impl Simulation<'_> {
         self.accounts.round(rule, self.capacity[0] / 1000, now, &demands);
     }
 
-    /// The users that have appeared, in that order.
+    /// Returns the users that have appeared, in the order of their appearance.
     pub(super) fn users(&self) -> Vec<User> {
         let mut numbers: Vec<usize> = Vec::new();
         for row in (0..self.rows.len()).filter(|&row| self.progress[row].arrived) {
@@ -62,7 +62,7 @@ impl Simulation<'_> {
         self.eligible = waiting.into_iter().take(part as usize).map(|(.., number)| number).collect();
     }
 
-    /// The best pair of a user's next task and a machine with room for it.
+    /// Returns the best pair of a user's next task and a machine with room for it.
     pub(super) fn best_pair(&self, zoo: Zoo, line: &[usize]) -> Option<(usize, Vec<usize>)> {
         let mut pairs = Vec::new();
         for &row in line {
@@ -97,7 +97,7 @@ impl Simulation<'_> {
         pairs.into_iter().min().map(|(.., places, row)| (row, places))
     }
 
-    /// Whether the policy lets the next task of a row start, or all of a gang.
+    /// Returns whether the policy permits the next task of a row to start, or all tasks of a gang.
     pub(super) fn admitted(&self, row: usize) -> bool {
         let Policy::Zoo(Zoo::Karma(_)) = self.config.policy else { return true };
         let users = self.users();
@@ -105,7 +105,7 @@ impl Simulation<'_> {
         self.accounts.admits(at, users[at].held[0], self.rows[row].demand[0] * self.together(row))
     }
 
-    /// The places of the users of these rows, under a policy of the literature.
+    /// Returns the ranks of the users of these rows under a policy of the literature, by row.
     pub(super) fn zoo_places(&self, line: &[usize]) -> HashMap<usize, Vec<u128>> {
         let Policy::Zoo(zoo) = self.config.policy else { return HashMap::new() };
         let users = self.users();
@@ -118,7 +118,7 @@ impl Simulation<'_> {
         line.iter().map(|&row| (row, place(zoo, &view, at(row)))).collect()
     }
 
-    /// The amounts that a user has held: how much, from when and until when.
+    /// Returns the past and current allocations of a user: amount, start and end.
     pub(super) fn holdings(&self, user: usize, r: usize) -> Vec<(u64, u64, u64)> {
         let mine = self.outcomes.iter().filter_map(|outcome| {
             let (start, finish) = outcome.start.zip(outcome.finish)?;
@@ -128,7 +128,7 @@ impl Simulation<'_> {
         mine.collect()
     }
 
-    /// The row of a task that was launched.
+    /// Returns the row of a launched task.
     pub(super) fn row_of(&self, outcome: &Outcome) -> &Row {
         let its = |&row: &usize| {
             let first = self.first_task(row);

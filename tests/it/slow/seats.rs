@@ -30,7 +30,7 @@ pub fn seats(
     (0..tasks).map(|_| seat()).collect()
 }
 
-/// The machine that the placement rule chooses among those with room.
+/// Returns the machine that the placement rule chooses among those with room.
 fn prefer(rule: Placement, need: &[u64], capacity: &[u64], candidates: &[Candidate]) -> Option<usize> {
     let free = |candidate: &Candidate| {
         let resources = (0..need.len()).filter(|&r| capacity[r] > 0);

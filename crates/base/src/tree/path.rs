@@ -95,7 +95,7 @@ impl Node {
                     items.get_mut(*index).ok_or_else(|| format!("an index below {many}, the number of items there"))?
                 }
                 (PathStep::Key(key), _) => return Err(format!("a path of tables; '{key}' is below something else")),
-                (PathStep::At(_), _) => return Err("an index only behind an array".to_owned()),
+                (PathStep::At(_), _) => return Err("an index only after an array".to_owned()),
             };
         }
         *at = node;

@@ -293,7 +293,7 @@ const SQUARE: f64 = 6.5;
 fn keys(width: f64, lent: bool, used: bool) -> Vec<Vec<Key>> {
     let fills = [("must be given", DARK), ("share of the rest", BLUE), ("not granted", MISSING)];
     let mut all: Vec<(Sample, &'static str)> = fills.map(|(text, color)| (Sample::Fill(color), text)).into();
-    all.extend(lent.then_some((Sample::Lent, "min not asked for")));
+    all.extend(lent.then_some((Sample::Lent, "min not requested")));
     all.push((Sample::Level, "level"));
     all.extend(used.then_some((Sample::Used, "used")));
     let mut rows: Vec<Vec<Key>> = vec![Vec::new()];

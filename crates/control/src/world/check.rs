@@ -39,7 +39,7 @@ impl World {
                 Note::Dropped(units, why) => {
                     let recovering = self.master.as_ref().is_some_and(|master| master.phase == Phase::Recovering);
                     if recovering {
-                        let what = format!("{} taken while recovering ({})", self.name(units), why.name());
+                        let what = format!("{} revoked during recovery ({})", self.name(units), why.name());
                         self.violated("I10", Some(units.machine), Some(units.role), what);
                     }
                     // The units of a machine that was away run twice, or the request has shrunk in the meantime.
@@ -71,7 +71,7 @@ impl World {
     /// Checks that no stable unit is preempted.
     fn check_choice(&mut self, units: Units<u32>, why: Why) {
         if why == Why::Displaced && self.setup.find(units.role).is_some_and(|role| role.stable) {
-            let what = format!("{} taken for others", self.name(units));
+            let what = format!("{} preempted for others", self.name(units));
             self.violated("I1", Some(units.machine), Some(units.role), what);
         }
     }
@@ -111,7 +111,7 @@ impl World {
             self.violated("I4", Some(machine), Some(role), what);
         }
         if !self.is_open(machine) || self.bars_of(role).contains(&machine) {
-            let what = format!("{} granted, but the machine is avoided", self.name(units));
+            let what = format!("{} granted, but the machine is blacklisted or barred", self.name(units));
             self.violated("I13", Some(machine), Some(role), what);
         }
         if account.granted > account.request {
@@ -207,7 +207,7 @@ impl World {
             if let Some(wanted) = self.newest(self.setup.role(role).app).map(|own| own.want.get(role))
                 && wanted != left
             {
-                let what = format!("{}: {left} tasks are not over, and {wanted} are wanted", self.setup.name(role));
+                let what = format!("{}: {left} tasks are unfinished, but {wanted} are wanted", self.setup.name(role));
                 return self.violated("I9", None, Some(role), what);
             }
         }
@@ -217,7 +217,7 @@ impl World {
             let held = self.places.total((machine, role));
             if held != count && self.lines.contains_key(&role) {
                 let name = self.setup.name(role);
-                let what = format!("{name} on machine {machine}: {count} allocated, and the books hold {held}");
+                let what = format!("{name} on machine {machine}: {count} allocated, but {held} in the engine's books");
                 return self.violated("I9", Some(machine), Some(role), what);
             }
         }
@@ -313,7 +313,7 @@ impl World {
         self.check_sums();
         let mut found: Vec<(Option<MachineId>, Option<RoleId>, String)> = Vec::new();
         let Some(master) = self.master.as_ref().filter(|master| master.phase == Phase::Normal) else {
-            self.violated("I8", None, None, "there is no FuxiMaster that has recovered".to_owned());
+            self.violated("I8", None, None, "no FuxiMaster has recovered".to_owned());
             return;
         };
         for app in self.setup.app_ids() {
@@ -326,7 +326,7 @@ impl World {
         for machine in self.setup.machine_ids() {
             let (site, tubo) = (&master.sites[machine.index()], &self.tubos[machine.index()]);
             if site.contact != Contact::Here || !self.hosts[machine.index()].up {
-                found.push((Some(machine), None, format!("machine {machine} is not back")));
+                found.push((Some(machine), None, format!("machine {machine} has not returned")));
                 continue;
             }
             for &role in &roles {
@@ -335,8 +335,8 @@ impl World {
                 let (held, workers) = self.places.counts((machine, role));
                 if [cap, hint, runs, held, workers].iter().any(|count| *count != alloc) {
                     let what = format!(
-                        "{} on machine {machine}: allocated {alloc}, cap {cap}, hint {hint}, running {runs}; the books hold \
-                         {held}, with {workers} at work",
+                        "{} on machine {machine}: allocated {alloc}, cap {cap}, hint {hint}, running {runs}, \
+                         engine's books {held}, workers {workers}",
                         self.setup.name(role)
                     );
                     found.push((Some(machine), Some(role), what));

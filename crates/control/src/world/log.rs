@@ -102,7 +102,7 @@ impl Log {
     pub(super) fn started(&mut self, now: Time, setup: &Setup, node: Endpoint) {
         if self.keep {
             let listens = node == Endpoint::Master && setup.rules.has(Rule::WaitWindow);
-            let text = if listens { "starts, and only listens" } else { "starts" };
+            let text = if listens { "starts, and only receives reports" } else { "starts" };
             self.push(now, What::Start(node), text.to_owned(), machine_of(node), roles_of(setup, node));
         }
     }
@@ -125,7 +125,7 @@ impl Log {
     pub(super) fn healed(&mut self, now: Time, setup: &Setup, fault: Fault) {
         if self.keep {
             let (node, _) = fault.describe();
-            self.push(now, What::Heal(node), "is heard again".to_owned(), machine_of(node), roles_of(setup, node));
+            self.push(now, What::Heal(node), "is reachable again".to_owned(), machine_of(node), roles_of(setup, node));
         }
     }
 
@@ -163,7 +163,7 @@ impl Fault {
                 (Endpoint::Master, format!("dies; another starts after {:.1} s", span.seconds()))
             }
             Fault::AppCrash(id, span) => (app(id), format!("dies; restarts after {:.1} s", span.seconds())),
-            Fault::AppLost(id) => (app(id), "dies for good".to_owned()),
+            Fault::AppLost(id) => (app(id), "dies permanently".to_owned()),
             Fault::AppCut(id, span) => (app(id), format!("is cut from FuxiMaster for {:.1} s", span.seconds())),
             Fault::TuboCrash(machine, span) => {
                 (Endpoint::Tubo(machine), format!("dies; restarts after {:.1} s", span.seconds()))
@@ -239,7 +239,7 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
         Message::AppBars { from, bars, .. } => {
             (format!("bars {}", barred(setup, bars)), setup.roles_of(from.app).collect())
         }
-        Message::Ask { epoch } => (format!("FuxiMaster {epoch} asks for a report"), Vec::new()),
+        Message::Ask { epoch } => (format!("FuxiMaster {epoch} requests a report"), Vec::new()),
         Message::Caps { full, list, .. } => {
             let sign = |count: i32| if *full { count.to_string() } else { format!("{count:+}") };
             let list = listed(list.iter().map(|(role, count)| format!("{} {}", sign(*count), name(role))));
@@ -254,7 +254,7 @@ fn describe(setup: &Setup, message: &Message) -> (String, Vec<RoleId>) {
             let roles = list.iter().map(|units| units.role).collect();
             (format!("{} {}", if *full { "full hint:" } else { "hint" }, listed(parts.into_iter())), roles)
         }
-        Message::Fenced => ("stop: another master has your place".to_owned(), Vec::new()),
+        Message::Fenced => ("stop: a newer application master has replaced this one".to_owned(), Vec::new()),
         Message::Plan { role, count, .. } => (format!("plan {count} {}", name(role)), vec![*role]),
         Message::NeedPlan { role, .. } => (format!("cap without plan: {}", name(role)), vec![*role]),
         Message::Done { role, count, .. } => (format!("{count} {} done", name(role)), vec![*role]),
@@ -268,28 +268,30 @@ fn describe_note(setup: &Setup, note: &Note) -> (String, Option<MachineId>, Opti
     };
     match note {
         Note::Granted(units) => about("grants", units, ""),
-        Note::Released(units) => about("takes back", units, ""),
+        Note::Released(units) => about("releases", units, ""),
         Note::Rebuilt(units, source) => about("rebuilds", units, &format!(" ({source:?})").to_lowercase()),
         Note::Dropped(units, why) => about("drops", units, &format!(" ({})", why.name())),
         Note::Converted(role, count) => {
-            (format!("request of {count} {} is real now", setup.name(*role)), None, Some(*role))
+            (format!("confirms the mock request of {count} {}", setup.name(*role)), None, Some(*role))
         }
         Note::Recovered => ("has recovered".to_owned(), None, None),
-        Note::MachineAway(machine) => (format!("lost contact to machine {machine}"), Some(*machine), None),
-        Note::MachineBack(machine) => (format!("regained contact to machine {machine}"), Some(*machine), None),
-        Note::AppAway(app) => (format!("does not hear AM {}", app.0), None, setup.roles_of(*app).next()),
+        Note::MachineAway(machine) => (format!("loses contact with machine {machine}"), Some(*machine), None),
+        Note::MachineBack(machine) => (format!("regains contact with machine {machine}"), Some(*machine), None),
+        Note::AppAway(app) => (format!("receives no heartbeats from AM {}", app.0), None, setup.roles_of(*app).next()),
         Note::Requested(role, count) => {
-            (format!("knows that {count} {} are wanted", setup.name(*role)), None, Some(*role))
+            (format!("records a request of {count} {}", setup.name(*role)), None, Some(*role))
         }
         Note::Accepted(app, epoch) => (format!("accepts AM {}.{epoch}", app.0), None, setup.roles_of(*app).next()),
         Note::Started(units) => about("starts", units, ""),
         Note::Stopped(units) => about("stops", units, ""),
-        Note::Failed(units) => about("sees fail", units, ""),
-        Note::Finished(units) => about("has heard the end of", units, ""),
-        Note::Barred(app) => (format!("knows what AM {} bars", app.0), None, setup.roles_of(*app).next()),
+        Note::Failed(units) => about("records the failure of", units, ""),
+        Note::Finished(units) => about("records the completion of", units, ""),
+        Note::Barred(app) => {
+            (format!("records the machines that AM {} bars", app.0), None, setup.roles_of(*app).next())
+        }
         Note::Blamed(machine) => (format!("receives a report against machine {machine}"), Some(*machine), None),
-        Note::Blacklisted(machine) => (format!("shuns machine {machine}"), Some(*machine), None),
-        Note::Forgiven(machine) => (format!("forgives machine {machine}"), Some(*machine), None),
+        Note::Blacklisted(machine) => (format!("blacklists machine {machine}"), Some(*machine), None),
+        Note::Forgiven(machine) => (format!("removes machine {machine} from the blacklist"), Some(*machine), None),
     }
 }
 
@@ -298,11 +300,11 @@ impl crate::message::Why {
     pub fn name(self) -> &'static str {
         match self {
             Self::MachineTimeout => "machine timed out",
-            Self::Late => "machine came late",
+            Self::Late => "machine reported late",
             Self::AppAbsent => "application master absent",
             Self::AboveRequest => "above request",
             Self::NoRoom => "no room",
-            Self::Displaced => "wanted for others",
+            Self::Displaced => "preempted for others",
         }
     }
 }

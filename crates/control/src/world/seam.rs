@@ -156,8 +156,8 @@ impl Control for World {
         }
         if let Some(machine) = self.overfull.filter(|_| self.settles.is_none() && !self.strict) {
             let problem = format!(
-                "FuxiMaster has recovered more units on machine {machine} than fit there, at {} s: a rule of the protocol is left \
-                 out (control.without)",
+                "FuxiMaster has recovered more units on machine {machine} than fit there, at {} s: a rule of the protocol is \
+                 switched off (control.without)",
                 now.seconds()
             );
             return Err(Error::Mismatch { problem });

@@ -1,12 +1,12 @@
 //! Armada: shares, the order of costs, and evicted and rescheduled tasks.
 //!
-//! Sources: armadaproject/armada, `TestCalculateFairShares` in `context/scheduling_test.go`, pull requests 5053 and 5071; states
-//! marked as derived are ours, worked out from the rule.
+//! Sources: armadaproject/armada, `TestCalculateFairShares` in `context/scheduling_test.go`, pull requests 5053 and 5071. States marked
+//! as derived are not from the source: they follow from Armada's rules.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Queues with keys, and workloads as `KIND NAME QUEUE CPU TASKS PRIORITY`.
+/// Returns a state of queues with keys, and of workloads given as `KIND NAME QUEUE CPU TASKS PRIORITY`.
 pub fn text(cpu: u32, queues: &[(&str, &str)], workloads: &str) -> String {
     let mut text = format!("[capacity]\ncpu = {cpu}\n");
     for (name, keys) in queues {
@@ -24,10 +24,10 @@ pub fn text(cpu: u32, queues: &[(&str, &str)], workloads: &str) -> String {
     text
 }
 
-/// `TestCalculateFairShares`, through a state of 100 cores.
+/// The vectors of `TestCalculateFairShares`, with a cluster of 100 cores.
 #[test]
 fn the_vectors_of_shares() {
-    /// A queue's weight, demand, demand-capped and uncapped share.
+    /// A queue's keys, its demand in cores, and its expected demand-capped and uncapped shares.
     type Row = (&'static str, u32, f64, f64);
     let third = 1.0 / 3.0;
     let cases: [&[Row]; 7] = [
@@ -56,7 +56,7 @@ fn the_vectors_of_shares() {
     }
 }
 
-/// Derived: jobs start in turn by cost over weight, the job included.
+/// Derived: the next job is that of the queue with the lowest cost over weight, including the job.
 #[test]
 fn the_order_of_costs() {
     let answer =
@@ -64,12 +64,13 @@ fn the_order_of_costs() {
     let started =
         |name: &str| answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum::<u32>();
     assert_eq!((started("wa"), started("wb")), (2, 4));
-    // The larger job costs more: the other queue has two small ones before it.
+    // The larger job costs more, so both small jobs of the other queue start before it, and it no longer fits.
     let answer = decide("armada", &text(4, &[("a", ""), ("b", "")], "waiting wa a 3 1 0\nwaiting wb b 1 2 0"));
     assert_eq!(answer.launched(), ["wb"]);
 }
 
-/// Derived: a task that is evicted and rescheduled is no eviction; a queue at its share keeps all its tasks.
+/// Derived: a task that is reclaimed and runs again in the same cycle does not count as evicted. A queue at its share keeps all its
+/// tasks.
 #[test]
 fn only_what_does_not_run_again_is_evicted() {
     let queues = [("a", ""), ("b", "")];
@@ -78,7 +79,8 @@ fn only_what_does_not_run_again_is_evicted() {
     let even = "running ra a 1 2 0\nrunning rb b 1 2 0\nwaiting wb b 1 4 0";
     let answer = decide("armada", &text(4, &queues, even));
     assert!(answer.evicted.is_empty() && answer.launched.is_empty());
-    // With half of a share protected for it, a queue of three quarters gives nothing up that another one at a quarter could have.
+    // With a protected fraction of 1.5, queue a may use 1.5 times its share of two cores. It keeps its three tasks, although b has only
+    // one task.
     let text = format!(
         "{}[policy]\nprotected_fraction = 1.5\n",
         text(4, &queues, "running ra a 1 3 0\nrunning rb b 1 1 0\nwaiting wb b 1 4 0")
@@ -87,7 +89,7 @@ fn only_what_does_not_run_again_is_evicted() {
     assert_eq!(decide("armada", &text.replace("1.5", "1.4")).evicted, [("ra".to_owned(), 1)]);
 }
 
-/// Derived: more urgent jobs displace less urgent ones of queues at or below their share, the youngest first.
+/// Derived: more urgent jobs evict less urgent ones even from queues at or below their share, the youngest first.
 #[test]
 fn the_urgent_displace() {
     let queues = [("a", ""), ("b", "")];
@@ -97,8 +99,8 @@ fn the_urgent_displace() {
     assert!(decide("armada", &text.replace("priority = 5", "priority = 0")).evicted.is_empty());
 }
 
-/// Pull request 5053: of nine jobs of three queues the last of each would run again last; a queue of three times the weight takes two of them. With
-/// the fault one queue pays for both.
+/// Pull request 5053: each of three queues runs three jobs, and a queue of three times their weight takes two cores. The last job of each
+/// of the three queues would run again last, so two queues lose one job each. With the fault one queue loses two jobs.
 #[test]
 fn the_order_of_pull_request_5053() {
     let queues = [("A", ""), ("B", ""), ("C", ""), ("D", "weight = 3")];
@@ -119,8 +121,8 @@ fn the_order_of_pull_request_5053() {
     assert_eq!(evicted("armada@5053"), ["c2", "c3"]);
 }
 
-/// Pull request 5071, on two machines: r7 gives its room to w0, and r0 to w1. Since r0 fails, r7's turn comes before that of r2: with the
-/// fault it runs again, and r2 finds no room.
+/// Pull request 5071, on two machines: w0 takes the room of r7, and w1 takes the room of r0. Since r0 cannot run again, r7 is next in the
+/// order, before r2. With the fault r7 runs again, and r2 finds no room.
 #[test]
 fn the_innocent_of_pull_request_5071() {
     let state = include_str!("../../../../experiments/court/armada-5071.toml");

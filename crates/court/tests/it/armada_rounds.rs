@@ -1,16 +1,16 @@
-//! Armada: the vectors of rounds, each round as a state with what ran before it.
+//! Armada: test vectors of scheduling rounds. Each round is a state that contains the workloads that earlier rounds have started.
 //!
-//! Source: armadaproject/armada, `preempting_queue_scheduler_test.go`, `queue_scheduler_test.go` and `fairness_test.go`. Nodes have 32
-//! cores and 256 GiB there, jobs 1 core and 4 GiB, or a whole node; a weight is one over the priority factor. Priority classes are
-//! priorities; non-preemptible ones have the highest priority here.
+//! Source: armadaproject/armada, `preempting_queue_scheduler_test.go`, `queue_scheduler_test.go` and `fairness_test.go`. In the source,
+//! nodes have 32 cores and 256 GiB, and a job needs 1 core and 4 GiB, or a whole node. In these tests a queue's weight is 1 divided by
+//! its priority factor, and priority classes are priorities. A non-preemptible class is the highest priority of its test.
 
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Situation};
 use plimsoll_policies::Registry;
 use std::fmt::Write as _;
 
-/// A state of lines: `m NAME CPU MEMORY`, `q NAME WEIGHT`, `r NAME QUEUE MACHINE CPU MEMORY TASKS PRIORITY` and `w NAME QUEUE CPU MEMORY
-/// TASKS PRIORITY [gang]`. Without queues those of the workloads have a weight of 1.
+/// Returns a state from lines: `m NAME CPU MEMORY`, `q NAME WEIGHT`, `r NAME QUEUE MACHINE CPU MEMORY TASKS PRIORITY` and `w NAME QUEUE
+/// CPU MEMORY TASKS PRIORITY [gang]`. If no line declares a queue, the queues of all workloads are declared with a weight of 1.
 fn text(lines: &str) -> String {
     let mut out = String::new();
     let mut queues: Vec<&str> = Vec::new();
@@ -47,7 +47,7 @@ fn text(lines: &str) -> String {
     out
 }
 
-/// The tasks of each name, in the order of names.
+/// Returns the number of tasks of each workload, in the order of names.
 fn counts(tasks: &[(String, u32)]) -> Vec<(&str, u32)> {
     let mut counts: std::collections::BTreeMap<&str, u32> = Default::default();
     tasks.iter().for_each(|(name, tasks)| *counts.entry(name).or_default() += tasks);
@@ -139,7 +139,7 @@ fn urgency() {
     round("multiple rounds", &lines, &[("b", 16)], &[]);
     let lines = format!("{ONE}w a A 1 4 32 0 gang\nw b B 1 4 32 1 gang");
     round("gangs", &lines, &[("b", 32)], &[]);
-    // A gang goes as a whole.
+    // A gang is preempted as a whole.
     let lines = "m m1 64 512\nr a A m1 1 4 16 0\nr b B m1 1 4 16 0\nr c C m1 1 4 32 0\nw a3 A 1 4 17 1";
     let gang = text(lines).replace("name = \"c\"\n", "name = \"c\"\ngang = true\n");
     check("gang preemption", &decide("armada", &gang), &[("a3", 17)], &[("c", 32)]);
@@ -188,7 +188,7 @@ fn queues() {
     round("gang failure", &lines, &[], &[]);
 }
 
-/// `TestDominantResourceFairness`, in thousandths; `baz` is not considered, which is a multiplier of 0 here.
+/// `TestDominantResourceFairness`, with amounts in thousandths. In the source `baz` does not count; in this test its multiplier is 0.
 #[test]
 fn costs() {
     let cost = |capacity: [u32; 3], used: &str, policy: &str| {
@@ -212,8 +212,8 @@ fn costs() {
     }
 }
 
-/// `TestCalculateFairShares`, the cases that `armada.rs` does not have: weights and demands in cores of 100, and the share by weight,
-/// that capped by demand and the uncapped one.
+/// The cases of `TestCalculateFairShares` that `armada.rs` does not have. A queue has a weight and a demand in cores, of 100 in the
+/// cluster. The expected values are its share by weight, its demand-capped share and its uncapped share.
 #[test]
 fn more_vectors_of_shares() {
     for rows in [
@@ -240,12 +240,12 @@ fn more_vectors_of_shares() {
     }
 }
 
-/// Derived: the rest of the room of an evicted job is available to later jobs, in addition to the room that was free before.
+/// Derived: a job uses the room of an evicted job together with the room that was free, and later jobs use the rest of both.
 #[test]
 fn the_rest_of_a_room() {
     let lines = format!("{ONE}q A 1\nq B 1\nq C 1\nr a A m1 20 80 1 0\nr b B m1 4 16 1 0\nw c C 6 24 4 0");
-    round("one job for two", &lines, &[("c", 4)], &[("a", 1)]);
+    round("one evicted job makes room for several", &lines, &[("c", 4)], &[("a", 1)]);
     let queues = "q A 1\nq B 1\nq C 2\nq D 0.1\n";
     let lines = format!("{ONE}{queues}r a A m1 20 80 1 0\nr b B m1 6 24 1 0\nw c C 22 88 1 0\nw d D 2 8 2 0");
-    round("free room besides", &lines, &[("c", 1), ("d", 2)], &[("a", 1)]);
+    round("the room of an evicted job and the free room", &lines, &[("c", 1), ("d", 2)], &[("a", 1)]);
 }

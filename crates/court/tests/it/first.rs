@@ -1,4 +1,4 @@
-//! Policies without queues decide on states, too.
+//! Decisions of a policy without queues (`drf`), and the quantities that policies with queues report.
 
 use crate::decide;
 

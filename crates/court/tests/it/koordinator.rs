@@ -1,13 +1,13 @@
 //! Koordinator: runtime quotas, admission and revocation.
 //!
 //! Sources: koordinator-sh/koordinator, `runtime_quota_calculator_test.go`, `scale_minquota_when_over_root_res_test.go`,
-//! `quota_overuse_revoke_test.go`, `preempt_test.go`, `plugin_test.go`, issues 2393 and 2263; states marked as derived are ours,
-//! worked out from the rule.
+//! `quota_overuse_revoke_test.go`, `preempt_test.go`, `plugin_test.go`, issues 2393 and 2263. States marked as derived are not from the
+//! source: they follow from Koordinator's rules.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Groups with keys and requests, as one task each.
+/// Returns a state of groups with keys and requests. A request of n is a workload of n tasks with one GPU each.
 fn text(gpu: u32, groups: &[(&str, &str, u32)]) -> String {
     let mut text = format!("[capacity]\ngpu = {gpu}\n");
     for (name, keys, _) in groups {
@@ -46,11 +46,16 @@ fn the_vectors_of_runtime_quotas() {
     assert_eq!(of(100, &[(60, 80, 1, 0), (50, 100, 1, 90)]), [0.0, 90.0]);
     assert_eq!(of(100, &[(50, 100, 1, 90)]), [90.0], "`TestRuntimeQuotaCalculator_DeleteOneGroup`");
     assert_eq!(of(100, &[(60, 80, 1, 30), (50, 100, 1, 90)]), [30.0, 70.0]);
-    assert_eq!(of(100, &[(60, 80, 1, 60), (50, 100, 1, 90)]), [60.0, 50.0], "minimums are kept");
+    assert_eq!(
+        of(100, &[(60, 80, 1, 60), (50, 100, 1, 90)]),
+        [60.0, 50.0],
+        "minimums are granted, although they exceed the total"
+    );
     assert_eq!(of(120, &[(50, 80, 1, 100), (50, 100, 1, 150)]), [60.0, 60.0]);
 }
 
-/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: minimums of 50, one of them exempt, with a total of 100.
+/// `TestScaleMinQuotaWhenOverRootResInfo_GetScaledMinQuota`: three groups have minimums of 50, and the total is 100. The minimum of one
+/// group is exempt from scaling.
 #[test]
 fn minimums_are_scaled() {
     let min = |more: &str| format!("min = {{ gpu = 50 }}\n{more}");
@@ -63,7 +68,8 @@ fn minimums_are_scaled() {
     assert_eq!(runtimes("koordinator", &text(100, &groups), &["a", "b", "c"]), [50.0, 50.0, 50.0]);
 }
 
-/// Derived: in a tree requests go up, each cut to its maximum, and totals come down: three that want all of 90 under two parents.
+/// Derived: in a tree a group adds its request, cut to its maximum, to the request of its parent, and totals are divided from the top
+/// down. In this test three groups below two parents request all 90 GPUs each.
 #[test]
 fn a_tree_is_not_flat() {
     let groups = [
@@ -79,7 +85,7 @@ fn a_tree_is_not_flat() {
     assert_eq!(answer.launched, [("w-a".to_owned(), 30), ("w-b".to_owned(), 30), ("w-c".to_owned(), 30)]);
 }
 
-/// Derived: an amount that is not lent remains reserved for its group.
+/// Derived: an unused minimum that is not lent remains reserved for its group.
 #[test]
 fn an_unused_minimum_is_lent_or_kept() {
     let (lends, keeps) = ("min = { gpu = 6 }", "min = { gpu = 6 }\nlend = false");
@@ -87,8 +93,8 @@ fn an_unused_minimum_is_lent_or_kept() {
     assert_eq!((started(lends), started(keeps)), (10, 4));
 }
 
-/// Derived: the lender requests again, and pods of the other group are revoked, the least urgent and youngest first; pods that still fit
-/// remain, their room is available in the next cycle.
+/// Derived: if the lender requests its minimum again, pods of the other group are revoked, the least urgent and youngest first. Pods that
+/// still fit are spared. The room of the revoked pods is available in the next cycle.
 #[test]
 fn what_was_lent_is_revoked() {
     let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\nmin = { cpu = 6 }\n[[group]]\nname = \"b\"\n";
@@ -98,7 +104,7 @@ fn what_was_lent_is_revoked() {
     let wait = "[[waiting]]\nname = \"w\"\ngroup = \"a\"\ndemand = { cpu = 1 }\ntasks = 6\n";
     let text = base.to_owned() + &run("b1", 3, 1) + &run("b2", 1, 0) + &run("b3", 6, 0) + wait;
     let answer = decide("koordinator", &text);
-    // 4 are left for b: without b3 it has 4.
+    // 4 CPUs are left for group b, and without b3 it uses 4.
     assert_eq!((answer.evicted(), answer.launched().len()), (vec!["b3"], 0));
     let text = base.to_owned() + &run("b1", 4, 1) + &run("b2", 5, 0) + &run("b3", 1, 0) + wait;
     assert_eq!(decide("koordinator", &text).evicted(), ["b2", "b3"]);
@@ -106,7 +112,7 @@ fn what_was_lent_is_revoked() {
     assert!(decide("koordinator", &off).evicted.is_empty());
 }
 
-/// Derived: within its quota a pod displaces only less urgent pods of its own group.
+/// Derived: a pod that its quota admits preempts only less urgent pods of its own group.
 #[test]
 fn the_urgent_displace_within_their_group() {
     let base =
@@ -122,7 +128,7 @@ fn the_urgent_displace_within_their_group() {
     assert!(decide("koordinator", &off).evicted.is_empty());
 }
 
-/// Issue 2393: 8 devices are promised and requested; with one device less in the cluster than is promised the minimum is 7.
+/// Issue 2393: two groups have minimums of 8 GPUs, and the cluster has 15. The minimum is 8; with the fault it is scaled to 7.
 #[test]
 fn the_minimum_of_issue_2393() {
     let state = include_str!("../../../../experiments/court/koordinator-2393.toml");
@@ -130,7 +136,8 @@ fn the_minimum_of_issue_2393() {
     assert_eq!((runtime("koordinator"), runtime("koordinator@2393")), (8.0, 7.0));
 }
 
-/// Pods that run or wait in a group: `NAME:GROUP:CPU:GIB:PRIORITY`, perhaps with `@MACHINE` behind; the oldest first.
+/// Returns running or waiting pods, each given as `NAME:GROUP:CPU:GIB:PRIORITY` or `NAME:GROUP:CPU:GIB:PRIORITY@MACHINE`, the oldest
+/// first.
 fn pods(kind: &str, pods: &str) -> String {
     let mut text = String::new();
     for pod in pods.split_whitespace() {
@@ -148,8 +155,8 @@ fn pods(kind: &str, pods: &str) -> String {
     text
 }
 
-/// `TestQuotaOverUsedRevokeController_GetToRevokePodList`: four pods in a group with a quota of 50 CPUs and no memory, while one of them
-/// also has memory; with no quota; and without the last pod.
+/// `TestQuotaOverUsedRevokeController_GetToRevokePodList`: four pods in a group with a quota of 50 CPUs and no memory; one of the pods
+/// uses memory. In the other cases the quota is 0, with all four pods and without the last one.
 #[test]
 fn the_vector_of_revocation() {
     let of = |quota: u32, running: &str| {
@@ -159,13 +166,13 @@ fn the_vector_of_revocation() {
         decide("koordinator", &text).evicted().into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let all = "1:test1:20:0:9 2:test1:10:1:8 3:test1:20:0:7 4:test1:40:0:6";
-    assert_eq!(of(50, all), ["2", "4"], "2 has memory, 4 is too large to be given back");
+    assert_eq!(of(50, all), ["2", "4"], "pod 2 uses memory, and pod 4 does not fit beside the others");
     assert_eq!(of(0, all).len(), 4);
     assert_eq!(of(0, "1:test1:20:0:9 2:test1:10:1:8 3:test1:20:0:7").len(), 3);
 }
 
-/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group are victims, and no pod that can be
-/// spared. Derived for several machines or sizes.
+/// `preempt_test.go`, `canPreempt` and `SelectVictimsOnNode`: only less urgent pods of the same group are victims, and a pod that can be
+/// spared is not. The cases with several machines or sizes are derived.
 #[test]
 fn the_vectors_of_preemption() {
     let of = |capacity: &str, most: u32, running: &str, waiting: &str| {
@@ -179,25 +186,34 @@ fn the_vectors_of_preemption() {
     let one = "[capacity]\ncpu = 1\n";
     let w = |priority: u32| format!("w:q1:1:0:{priority}");
     let none = (vec![], vec![]);
-    assert_eq!(of(one, 100, "v:q1:1:0:5", &w(5)), none, "as urgent");
-    assert_eq!(of(one, 100, "v:q1:1:0:9", &w(5)), none, "more urgent");
-    assert_eq!(of(one, 100, "v:q2:1:0:4", &w(5)), none, "of another group");
+    assert_eq!(of(one, 100, "v:q1:1:0:5", &w(5)), none, "a pod of equal priority is no victim");
+    assert_eq!(of(one, 100, "v:q1:1:0:9", &w(5)), none, "a more urgent pod is no victim");
+    assert_eq!(of(one, 100, "v:q2:1:0:4", &w(5)), none, "a pod of another group is no victim");
     let owned = |evicted: &[&str]| (evicted.iter().map(|name| (*name).to_owned()).collect(), vec!["w".to_owned()]);
     assert_eq!(of(one, 100, "v:q1:1:0:4", &w(5)), owned(&["v"]));
-    assert_eq!(of("[capacity]\ncpu = 9\n", 100, "v:q1:1:0:4", "w:q1:2:0:5"), owned(&[]), "there is room");
-    assert_eq!(of("[capacity]\ncpu = 9\n", 2, "v:q1:1:0:4", "w:q1:2:0:5"), owned(&["v"]), "its quota is used");
+    assert_eq!(
+        of("[capacity]\ncpu = 9\n", 100, "v:q1:1:0:4", "w:q1:2:0:5"),
+        owned(&[]),
+        "the pod fits without victims"
+    );
+    assert_eq!(
+        of("[capacity]\ncpu = 9\n", 2, "v:q1:1:0:4", "w:q1:2:0:5"),
+        owned(&["v"]),
+        "a victim releases its part of the quota"
+    );
     assert_eq!(of("[capacity]\ncpu = 9\n", 1, "v:q1:1:0:4", "w:q1:2:0:5"), none, "the quota is too small");
-    // Derived: the most urgent pods are spared if the pod fits besides them, regardless of sizes.
+    // Derived: pods are spared one by one if the new pod fits beside them, the most urgent first and whatever their sizes.
     assert_eq!(of("[capacity]\ncpu = 5\n", 9, "a:q1:1:0:1 b:q1:4:0:2", "w:q1:4:0:5"), owned(&["b"]));
     assert_eq!(of("[capacity]\ncpu = 6\n", 9, "a:q1:1:0:1 b:q1:2:0:2 c:q1:3:0:3", "w:q1:3:0:5"), owned(&["a", "b"]));
-    // Derived: of machines the one of the least urgent victim, then of the fewest, then the first.
+    // Derived: machines are compared by their most urgent victim (the less urgent is better), by the number of victims, and by position.
     let two = "machines = \"2x2c4g\"\n";
     assert_eq!(of(two, 9, "a:q1:2:0:2@m1 b:q1:2:0:1@m2", "w:q1:2:0:5"), owned(&["b"]));
     assert_eq!(of(two, 9, "a:q1:1:0:2@m1 b:q1:1:0:2@m1 c:q1:2:0:2@m2", "w:q1:2:0:5"), owned(&["c"]));
     assert_eq!(of(two, 9, "a:q1:2:0:2@m1 b:q1:2:0:2@m2", "w:q1:2:0:5"), owned(&["a"]));
 }
 
-/// `TestPlugin_PreFilter`, and `TestPlugin_Prefilter_QuotaNonPreempt` without its labels: a pod within or beyond its quota.
+/// `TestPlugin_PreFilter`, and `TestPlugin_Prefilter_QuotaNonPreempt` without its labels: a pod starts only within the quota of its
+/// group.
 #[test]
 fn pods_stay_within_quotas() {
     let of = |total: [u32; 2], most: [u32; 2], running: &str, waiting: &str| {

@@ -1,21 +1,21 @@
 //! Koordinator's runtime quotas in trees of groups, vector by vector.
 //!
 //! Source: koordinator-sh/koordinator (August 2026), `core/group_quota_manager_test.go`, `core/runtime_quota_calculator_test.go` and
-//! `plugin_test.go`. In those tests the shared weight of a group is its maximum, and minimums are kept unless a test says otherwise.
+//! `plugin_test.go`. In the source the shared weight of a group is its maximum. Unless a test states otherwise, minimums are not scaled.
 
 use crate::{Answer, decide};
 use std::fmt::Write as _;
 
-/// CPUs, and memory in GiB.
+/// An amount of CPUs, and of memory in GiB.
 type Amount = (u32, u32);
 
-/// A group: its name, parent, maximum, minimum, and request. Groups that do not lend have a `!` behind their name.
+/// A group: its name, parent, maximum, minimum, and request. A `!` after the name marks a group that does not lend.
 type Group<'a> = (&'a str, &'a str, Amount, Amount, Amount);
 
-/// A group with a limit of zero that requests: there is no decision without requests.
+/// A group with a maximum of 0 that requests one CPU. Every state contains it, because without a request there is no decision.
 const ASKS: Group = ("asks", "root", (0, 0), (0, 0), (1, 0));
 
-/// A state of groups with workloads of small pods, so that any part of a request can start.
+/// Returns a state of groups. Requests are workloads of pods with one CPU or one GiB, so that any part of a request can start.
 fn state(total: Amount, groups: &[Group]) -> String {
     let mut text = format!("[capacity]\ncpu = {}\nmemory_gib = {}\n", total.0, total.1);
     let groups: Vec<Group> = groups.iter().copied().chain([ASKS]).collect();
@@ -45,7 +45,7 @@ fn quota(answer: &Answer, group: &str) -> (f64, f64) {
     (answer.share(group, "runtime of cpu"), answer.share(group, "runtime of memory"))
 }
 
-/// The runtime quotas of groups.
+/// Returns the runtime quotas of the named groups.
 fn quotas<const N: usize>(total: Amount, groups: &[Group], names: [&str; N]) -> [Amount; N] {
     let answer = decide("koordinator", &state(total, groups));
     names.map(|name| quota(&answer, name)).map(|(cpu, memory)| (cpu as u32, memory as u32))
@@ -57,14 +57,15 @@ fn what_is_left_goes_by_maximum() {
     let (most, total) = ((96, 160), (96, 160));
     let one =
         |max: Amount, min: Amount, request: Amount| quotas(total, &[("test1", "root", max, min, request)], ["test1"]);
-    assert_eq!(one(most, (50, 80), (120, 290)), [(96, 160)], "its maximum");
-    assert_eq!(one((64, 100), (60, 90), (120, 290)), [(64, 100)], "a smaller one");
-    assert_eq!(one(most, (50, 80), (60, 100)), [(60, 100)], "its request");
+    assert_eq!(one(most, (50, 80), (120, 290)), [(96, 160)], "limited by its maximum");
+    assert_eq!(one((64, 100), (60, 90), (120, 290)), [(64, 100)], "limited by a smaller maximum");
+    assert_eq!(one(most, (50, 80), (60, 100)), [(60, 100)], "limited by its request");
     let groups = [("test1", "root", most, (50, 80), (120, 200)), ("test2", "root", most, (40, 80), (150, 210))];
     assert_eq!(quotas(total, &groups, ["test1", "test2"]), [(53, 80), (43, 80)]);
 }
 
-/// `NotAllowLentResource` and `_2` to `_4`: whatever does not lend has its minimum, and is worth it to the group above.
+/// `NotAllowLentResource` and `_2` to `_4`: a group that does not lend receives at least its minimum, and adds at least its minimum to
+/// the request of its parent.
 #[test]
 fn minimums_that_are_not_lent() {
     let two = [("test1", "root", (96, 0), (60, 0), (120, 0)), ("test2!", "root", (96, 0), (40, 0), (0, 0))];
@@ -87,7 +88,7 @@ fn minimums_that_are_not_lent() {
     }
 }
 
-/// `ChildRequestAndRequest_All_not_allowLent`: requests of 0, 5, 15 and 25 of the second of three groups, none of which lends.
+/// `ChildRequestAndRequest_All_not_allowLent`: the three groups do not lend. The second group requests 0, 5, 15 and 25.
 #[test]
 fn requests_go_up_with_minimums() {
     let of = |request: u32| {
@@ -102,7 +103,8 @@ fn requests_go_up_with_minimums() {
     assert_eq!([0, 5, 15, 25].map(of), [[20, 10, 5], [20, 10, 5], [20, 15, 5], [30, 25, 5]]);
 }
 
-/// `MultiUpdateQuotaRequest` and `2`: a request goes up cut to each maximum, and the quota comes down.
+/// `MultiUpdateQuotaRequest` and `MultiUpdateQuotaRequest2`: in a chain of groups, each group adds its request, cut to its maximum, to
+/// the request of its parent. The quota is then divided from the top down.
 #[test]
 fn a_chain_of_groups() {
     let chain = |top: [Amount; 2], middle: [Amount; 2], leaf: [Amount; 2], request: Amount| {
@@ -123,7 +125,7 @@ fn a_chain_of_groups() {
     }
 }
 
-/// `MultiChildMaxGreaterParentMax`, and the same with `_MaxGreaterThanTotalRes`.
+/// `MultiChildMaxGreaterParentMax`, and its variant `_MaxGreaterThanTotalRes`.
 #[test]
 fn the_maximum_above_is_smaller() {
     let of = |total: Amount, top: [Amount; 2], sub: [Amount; 2], request: Amount| {
@@ -140,7 +142,8 @@ fn the_maximum_above_is_smaller() {
     }
 }
 
-/// `UpdateQuotaParentName` and `TestPlugin_OnQuotaUpdate`: a group below one parent, then below the other, then without its sibling.
+/// `UpdateQuotaParentName` and `TestPlugin_OnQuotaUpdate`: a group is below one parent, then below the other. In the last case its
+/// sibling there requests nothing.
 #[test]
 fn a_group_moves() {
     let (most, half) = ((96, 160), (50, 80));
@@ -190,8 +193,8 @@ fn two_groups_with_fifty() {
     }
 }
 
-/// The calculator's `UpdateOneGroupMinQuota` and `UpdateOneGroupRequest`: requests below their minimums are granted, even where all of
-/// them are more than there is.
+/// The calculator's `UpdateOneGroupMinQuota` and `UpdateOneGroupRequest`: requests within minimums are granted, even if the sum of the
+/// requests exceeds the total.
 #[test]
 fn requests_within_minimums() {
     for min in [(70, 7000), (50, 5000)] {
@@ -205,8 +208,8 @@ fn requests_within_minimums() {
     assert_eq!(quotas((50, 5000), &groups, names), request);
 }
 
-/// `MultiUpdateQuotaRequest_WithScaledMinQuota1` and `2`: minimums of 100 each under one of 300, with 200 in all, then 600; and with
-/// 200 again and no request of the second.
+/// `MultiUpdateQuotaRequest_WithScaledMinQuota1` and `MultiUpdateQuotaRequest_WithScaledMinQuota2`: three groups with minimums of 100 are
+/// below a group with a minimum of 300. The total is 200, then 600, then 200 again without a request of the second group.
 #[test]
 fn minimums_are_scaled_in_a_tree() {
     let of = |total: u32, requests: [u32; 3]| {
@@ -222,12 +225,16 @@ fn minimums_are_scaled_in_a_tree() {
         let answer = decide("koordinator", &text);
         ["p", "a", "b", "c"].map(|name| quota(&answer, name).0)
     };
-    assert_eq!(of(200, [200, 200, 200]), [200.0, 66.667, 66.667, 66.666], "the rounding remainder is assigned by name");
+    assert_eq!(
+        of(200, [200, 200, 200]),
+        [200.0, 66.667, 66.667, 66.666],
+        "the rounding remainder is assigned in the order of names"
+    );
     assert_eq!(of(600, [200, 200, 200]), [600.0, 200.0, 200.0, 200.0]);
     assert_eq!(of(200, [200, 0, 200]), [200.0, 100.0, 0.0, 100.0]);
 }
 
-/// `UpdateClusterTotalResource` and `RootQuotaRuntime`: what system and default groups use is not there for the others.
+/// `UpdateClusterTotalResource` and `RootQuotaRuntime`: the usage of the system and default groups is subtracted from the total.
 #[test]
 fn system_groups_are_taken_out() {
     let of = |used: Amount| {
@@ -247,9 +254,9 @@ fn system_groups_are_taken_out() {
     assert_eq!(of((20, 20)), [(60.0, 420.0); 2]);
 }
 
-/// `QuotaAdd_AutoMakeUpScaleRatio2`: a shared weight of nothing counts as none, and the maximum is the weight;
-/// `TestQuotaInfo_GetRuntime`: a resource that `max` does not name is not limited. Derived: with a shared weight of some resources
-/// the others have none.
+/// `QuotaAdd_AutoMakeUpScaleRatio2`: a shared weight of 0 in all resources counts as absent, and the maximum is the weight.
+/// `TestQuotaInfo_GetRuntime`: a resource that `max` does not name is not limited. Derived: if the shared weight names only some
+/// resources, its value for the others is 0.
 #[test]
 fn weights_and_limits_go_by_what_is_named() {
     let of = |max: &str, weight: &str| {
@@ -275,7 +282,7 @@ fn weights_and_limits_go_by_what_is_named() {
     assert_eq!(answer.share("a", "runtime of cpu"), 48.0);
 }
 
-/// Derived: groups share what the group above them does not limit.
+/// Derived: the groups below a parent share a resource that the parent's maximum does not name.
 #[test]
 fn what_is_not_limited_is_shared_below() {
     let groups = "[[group]]\nname = \"p\"\nmax = { cpu = 4 }\n[[group]]\nname = \"a\"\nparent = \"p\"\n\

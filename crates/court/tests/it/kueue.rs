@@ -1,20 +1,21 @@
 //! Kueue: shares, admission and preemption.
 //!
 //! Sources: kubernetes-sigs/kueue, `pkg/scheduler/preemption/preemption_fair_test.go`, `pkg/cache/scheduler/fair_sharing_test.go` and
-//! `test/integration/singlecluster/scheduler/fairsharing/fair_sharing_test.go` (August 2026). In these tests all are admitted at one
-//! instant, and of a queue the first listed is its first candidate: here it is the youngest.
+//! `test/integration/singlecluster/scheduler/fairsharing/fair_sharing_test.go` (August 2026). In the source all running workloads were
+//! admitted at the same instant, and the first listed workload of a queue is its first candidate. In these tests the first listed
+//! workload is the youngest, which has the same effect.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Queues a, b, c with 3 CPU each and one with nothing.
+/// Queues a, b and c with a nominal quota of 3 CPUs each, and a queue without a quota.
 const BASE: &str = "[capacity]\ncpu = 9\n\
     [[group]]\nname = \"a\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
     [[group]]\nname = \"b\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
     [[group]]\nname = \"c\"\nnominal = { cpu = 3 }\nwithin = \"lower-priority\"\nreclaim = \"any\"\n\
     [[group]]\nname = \"preemptible\"\n";
 
-/// Builds a state from `NAME*COUNT:QUEUE:CPU:PRIORITY` of the running workloads, and the incoming one.
+/// Builds a state from the running workloads and the incoming one, each given as `NAME:QUEUE:CPU:PRIORITY`.
 fn state(base: &str, running: &str, incoming: &str) -> String {
     let mut text = base.to_owned();
     let mut add = |kind: &str, item: &str, age: usize| {
@@ -31,7 +32,7 @@ fn state(base: &str, running: &str, incoming: &str) -> String {
     text
 }
 
-/// `count` workloads of 1 CPU in a queue.
+/// Returns `count` running workloads of a queue with 1 CPU each, as a list for [`state`].
 fn units(queue: &str, count: u32) -> String {
     (1..=count).map(|at| format!("{queue}{at}:{queue}:1:0 ")).collect()
 }
@@ -44,7 +45,7 @@ fn evicted(base: &str, running: &str, incoming: &str) -> Vec<String> {
         })
         .into_iter()
         .reduce(|one, other| {
-            assert_eq!(one, other, "under the guard as without, {running} {incoming}");
+            assert_eq!(one, other, "the guard has other victims: {running} {incoming}");
             one
         })
         .unwrap_or_default()
@@ -57,23 +58,23 @@ fn count_of(queue: &str, evicted: &[String]) -> usize {
 #[test]
 fn the_vectors_of_preemption() {
     let all = |a, b, c| [units("a", a), units("b", b), units("c", c)].concat();
-    // Reclaim nominal from the user that uses the most.
+    // The incoming workload is within its nominal quota: the queue that borrows the most loses a workload.
     let gone = evicted(BASE, &all(3, 5, 1), "w:c:1:0");
     assert_eq!((gone.len(), count_of("b", &gone)), (1, 1));
-    // While borrowing, from the one that borrows the most.
+    // The incoming workload borrows: the queue that borrows the most loses a workload.
     let gone = evicted(BASE, &all(3, 5, 1), "w:a:1:0");
     assert_eq!((gone.len(), count_of("b", &gone)), (1, 1));
     assert!(evicted(BASE, &all(3, 3, 3), "w:c:1:0").is_empty());
-    // Own workloads of lower priority rather than borrowing more.
+    // The queue loses its own workloads of lower priority instead of borrowing more.
     let low = "l1:a:1:-1 l2:a:1:-1 a3:a:1:0 a4:a:1:0 ";
     let mut gone = evicted(BASE, &(low.to_owned() + &units("b", 5)), "w:a:2:0");
     gone.sort();
     assert_eq!(gone, ["l1", "l2"]);
     assert_eq!(evicted(BASE, "b1:b:9:0", "w:a:2:0"), ["b1"]);
     assert!(evicted(BASE, "b1:b:2:0 b2:b:2:0 b3:b:3:0", "w:a:6:0").is_empty());
-    // S2-a before S2-b.
+    // Rule S2-a is tried before rule S2-b.
     assert_eq!(evicted(BASE, "b1:b:2:0 b2:b:1:0 b3:b:2:0 c1:c:1:0", "w:a:3.5:0"), ["b2"]);
-    assert!(evicted(BASE, "a1:a:3.5:0 b1:b:2.5:0 c1:c:2.5:0", "w:b:2:0").is_empty(), "the one above does not flap");
+    assert!(evicted(BASE, "a1:a:3.5:0 b1:b:2.5:0 c1:c:2.5:0", "w:b:2:0").is_empty(), "b would exceed the share of a");
     let three = "p1:preemptible:1:-3 p2:preemptible:1:-3 p3:preemptible:1:-3";
     assert!(evicted(BASE, &(all(3, 3, 0) + three), "w:a:2:0").is_empty());
     let only = BASE.replace(
@@ -84,7 +85,8 @@ fn the_vectors_of_preemption() {
     assert_eq!(evicted(&only, running, "w:a:1:0"), ["b2"]);
 }
 
-/// ROOT(5) over LEFT(weight 2, 5) over a(weight 2, 1) and b(1); c(1); RIGHT(5) over d(1) and e(weight 0.99, 1).
+/// The tree, with nominal quotas in parentheses: ROOT (5) contains LEFT (5, weight 2), c (1) and RIGHT (5). LEFT contains a (1, weight 2)
+/// and b (1). RIGHT contains d (1) and e (1, weight 0.99).
 #[test]
 fn the_vector_of_hierarchical_preemption() {
     let mut base = "[capacity]\ncpu = 20\n".to_owned();
@@ -128,7 +130,7 @@ fn share(usage: (u32, u32), more: &str) -> f64 {
 fn the_vectors_of_shares() {
     assert_eq!(share((3, 7), ""), 200.0);
     assert_eq!(share((3, 3), ""), 100.0);
-    assert_eq!(share((5, 6), ""), 300.0, "1 and 2 used, and a workload of 4 and 4");
+    assert_eq!(share((5, 6), ""), 300.0, "1 CPU and 2 GPUs, and 4 of each for a workload");
     let text = |policy: &str| {
         let text = "[capacity]\ngpu = 1500\n[[group]]\nname = \"own\"\nnominal = { gpu = 500 }\n\
             [[group]]\nname = \"lender\"\nnominal = { gpu = 1000 }\nreclaim = \"any\"\n\
@@ -140,10 +142,11 @@ fn the_vectors_of_shares() {
     let exact = text("kueue");
     assert!((exact.share("own", "share") - 2.0 / 3.0).abs() < 1e-12);
     assert_eq!(exact.evicted, [("r1".to_owned(), 1)]);
-    assert!(text("kueue@6577").evicted.is_empty(), "0.67 of a thousandth was 0: it did not count as borrowing");
+    assert!(text("kueue@6577").evicted.is_empty(), "0.67 thousandths are rounded to 0");
 }
 
-/// Issue 7101: of 9 CPU p1 runs 4 workloads of 2; a 5 of p2 displaces two of them, a 6 displaces none.
+/// Issue 7101: queue p1 runs 4 workloads with 2 of the 9 CPUs each. A workload of queue p2 with 5 CPUs preempts two of them; one with 6
+/// CPUs preempts none.
 #[test]
 fn the_vectors_of_issue_7101() {
     let base = "[capacity]\ncpu = 9\n[[group]]\nname = \"p1\"\nreclaim = \"any\"\n[[group]]\nname = \"p2\"\nreclaim = \"any\"\n";
@@ -160,7 +163,8 @@ fn the_vectors_of_issue_7101() {
     assert!(decide("kueue", &state(base, &running, "w:p2:6:0")).evicted.is_empty());
 }
 
-/// Issue 14543: own workloads are spared, and then the displaced foreign one was not a valid victim.
+/// Issue 14543: the search takes x of the preemptor's own queue and then v of another queue, and at the end restores x. Without the
+/// preemption of x, v is not a valid victim. The guard rejects this result.
 #[test]
 fn the_first_round_of_issue_14543() {
     let base = "[capacity]\ncpu = 6\n[[group]]\nname = \"a\"\nwithin = \"lower-priority\"\nreclaim = \"any\"\n[[group]]\nname = \"b\"\nreclaim = \"any\"\n";
@@ -170,7 +174,7 @@ fn the_first_round_of_issue_14543() {
     assert!(guarded.evicted.is_empty() && guarded.launched.is_empty());
 }
 
-/// Ties of shares are resolved by priority, then age; a queue that stays within its quota is first.
+/// The head of a queue that stays within its quota is admitted first, then the head of the queue with the lowest share.
 #[test]
 fn admission_is_a_tournament() {
     let two = |more: &str| {
@@ -187,10 +191,10 @@ fn admission_is_a_tournament() {
     let answer = decide("kueue", &two(&(wait("w1", "a", 1, 9) + &wait("w2", "b", 2, 0))));
     assert_eq!(answer.launched(), ["w2", "w1"]);
     let answer = decide("kueue", &two(&(wait("w1", "a", 2, 0) + &wait("w2", "b", 3, 0))));
-    assert_eq!(answer.launched(), ["w2"], "1 above its quota against 5");
+    assert_eq!(answer.launched(), ["w2"], "b would be 1 CPU above its quota, a 5 CPUs");
 }
 
-/// A cycle starts the workload that it decided on, not the stopped workload of the same user, which now precedes it.
+/// A cycle starts the workload that it selected, not the stopped workload of the same user, which now precedes the selected one.
 #[test]
 fn a_victim_does_not_take_its_user_s_turn() {
     let base = "[capacity]\ncpu = 10\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n";
@@ -210,6 +214,6 @@ fn a_victim_does_not_take_its_user_s_turn() {
     assert!(answer.launched().iter().all(|name| *name != "v"), "{:?}", answer.launched);
     let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
     let bench = plimsoll_court::Bench::new(&state, "kueue", &registry).expect("a policy");
-    // Later workloads of its user wait with it.
+    // Later workloads of the victim's user wait behind the victim.
     assert_ne!(plimsoll_court::judge(&bench, 50).expect("rounds").verdict.name(), "livelock");
 }

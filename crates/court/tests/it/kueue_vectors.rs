@@ -1,9 +1,12 @@
 //! Kueue: the vectors of its own tests of fair sharing, by file and case.
 //!
-//! Source: kubernetes-sigs/kueue (August 2026). In tests of preemption all are admitted at one instant, and of a queue the first listed
-//! is its first candidate: here it is the youngest. Of workloads that wait the first listed is the oldest. A flavour of a resource, where
-//! there are two, is a resource of its own (`cpu/gpu`): that is the same as long as no share adds flavours up. More is admitted in some
-//! tests than the cohort has: there it is one of a larger cluster that it may not borrow from (`ROOT limit=0 lend=0`).
+//! Source: kubernetes-sigs/kueue (August 2026). In the source's tests of preemption all running workloads were admitted at the same
+//! instant, and the first listed workload of a queue is its first candidate. In this file the first listed running workload is the
+//! youngest, which has the same effect. The first listed waiting workload is the oldest.
+//!
+//! If the source has two flavours of a resource, this file has two resources (`cpu/gpu`). This is equivalent unless a share adds up
+//! flavours. Some tests of the source admit more than the cohort has. In this file such a cohort is a part of a larger cluster, from
+//! which it may not borrow (`ROOT limit=0 lend=0`).
 
 use crate::{decide, state};
 use plimsoll_court::{Bench, Situation};
@@ -11,14 +14,14 @@ use plimsoll_policies::Registry;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Amounts of cpu, and of gpu and fpga if there are any: `3`, `3/2`, `3/2/1`.
+/// Returns amounts in TOML, from `3` (cpu), `3/2` (cpu and gpu) or `3/2/1` (cpu, gpu and fpga).
 fn amounts(text: &str) -> String {
     let amounts = ["cpu", "gpu", "fpga"].iter().zip(text.split('/')).map(|(name, amount)| format!("{name} = {amount}"));
     format!("{{ {} }}", amounts.collect::<Vec<_>>().join(", "))
 }
 
-/// A group: `NAME[<PARENT] [q=QUOTA] [limit=..] [lend=..] [w=WEIGHT]`, and any of `any` and `reclaim-lower` (reclaim), `lower` (within),
-/// `strict`.
+/// Returns a group in TOML, from `NAME[<PARENT] [q=QUOTA] [limit=..] [lend=..] [w=WEIGHT]` and any of the words `any` and `reclaim-lower`
+/// (values of `reclaim`), `lower` (a value of `within`) and `strict` (a value of `order`).
 fn group(text: &str) -> String {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default();
@@ -41,7 +44,8 @@ fn group(text: &str) -> String {
     group
 }
 
-/// A workload, or `COUNT` of them: `NAME[*COUNT]:QUEUE:AMOUNTS[:PRIORITY[:ROUNDS]]`, until it ends.
+/// Returns workloads in TOML, from `NAME[*COUNT]:QUEUE:AMOUNTS[:PRIORITY[:ROUNDS]]`. `COUNT` is the number of such workloads, and
+/// `ROUNDS` the number of rounds after which they end.
 fn workloads(kind: &str, text: &str, mut age: impl FnMut() -> usize) -> String {
     let mut out = String::new();
     for item in text.split_whitespace() {
@@ -88,7 +92,7 @@ fn sorted(names: Vec<&str>) -> String {
     names.join(" ")
 }
 
-/// Parses vectors: `# CASE`, and in the next line capacity, groups, running workloads, waiting workloads, and two expectations.
+/// Parses vectors: a line `# CASE`, then a line with the capacity, groups, running workloads, waiting workloads and two expectations.
 fn records(vectors: &str) -> impl Iterator<Item = (&str, [&str; 6])> {
     vectors.split("\n# ").filter_map(|record| record.trim().split_once('\n')).map(|(case, fields)| {
         let fields: Vec<&str> = fields.split('|').map(str::trim).collect();
@@ -98,8 +102,8 @@ fn records(vectors: &str) -> impl Iterator<Item = (&str, [&str; 6])> {
     })
 }
 
-/// Checks vectors under `kueue`, of which the last two fields are the victims and the launches, and returns the cases with other victims
-/// under the guard. `more` precedes the state.
+/// Checks vectors under `kueue`. Their two expectations are the victims and the launches. Returns the cases with other victims under
+/// `kueue@guarded`. `more` is TOML that precedes the state.
 fn check<'a>(more: &str, vectors: &'a str) -> Vec<&'a str> {
     let (mut wrong, mut guarded) = (Vec::new(), Vec::new());
     for (case, [capacity, groups, running, waiting, evicted, launched]) in records(vectors) {
@@ -117,7 +121,8 @@ fn check<'a>(more: &str, vectors: &'a str) -> Vec<&'a str> {
     guarded
 }
 
-/// Cases with other victims under the guard: claims within nominal quotas are kept, and the lowest shares have to rise.
+/// Cases with other victims under `kueue@guarded`: it does not preempt claims within nominal quotas, and other preemptions must raise the
+/// lowest shares.
 const UNDER_THE_GUARD: &[&str] = &[
     "can reclaim from queue using less, if taking the latest workload from user using the most isn't enough",
     "preempt from target and others even if over nominal",
@@ -126,7 +131,7 @@ const UNDER_THE_GUARD: &[&str] = &[
     "forced to preempt within clusterqueue because borrowing workload too important",
     "deep preemption",
     "candidates skipped by the first strategy are still available to the second strategy",
-    "Derived: the case of overlapping targets, of which the second looks again and finds its own (upstream's case is of before PR 13863)",
+    "Derived: two heads have the same target, and the second searches again (the source's case precedes its PR 13863)",
     "hierarchical nominal-first prefers non-borrowing leaf CQ",
     "preempt lower priority first, even if big",
 ];
@@ -175,7 +180,7 @@ const FLAT: &str = "
 4 | a q=1 any; b | b*3:b:1 | w:a:2 | b1 |
 ";
 
-/// The same: trees of cohorts.
+/// The same test with trees of cohorts.
 const TREES: &str = "
 # can't preempt nominal from Cohort with 0 weight
 1 | left any; R q=1 w=0; right<R w=0 any | r1:right:1 | w:left:1 |  |
@@ -191,21 +196,22 @@ const TREES: &str = "
 8 | ROOT limit=0 lend=0; A<ROOT q=1 w=0; p<A q=2 any; y<A q=2; x<ROOT q=1 | p1:p:2 y1:y:2 y2:y:2 x*2:x:1 | w:p:1 | x1 y1 |
 ";
 
-/// `pkg/scheduler/preemption/preemption_plan_test.go`, `TestFairSharingPreemptionPlan`: the plans as decisions.
+/// `pkg/scheduler/preemption/preemption_plan_test.go`, `TestFairSharingPreemptionPlan`. The source checks plans; these vectors check the
+/// decisions.
 const PLANS: &str = "
 # F4, F10, F12: a preemptor within its nominal quota reclaims every candidate
 3 | a q=3 lower any; preemptible lower any | p*2:preemptible:1 | w:a:3 | p1 p2 |
-# F6: a borrowing preemptor takes one from the queue with the highest share, and that does not help
+# F6: a borrowing preemptor may take one victim from the queue with the highest share, which is not enough
 9 | BASE | b*5:b:1 c*4:c:1 | w:a:4 | |
-# F7: one by S2-b, and that does not help
+# F7: rule S2-b permits one victim, which is not enough
 6 | a q=3 lower any; b q=3 lower any | b1:b:3 b2:b:3 | w:a:4 | |
 # F8: a preemptor of weight 0 that borrows
 6 | a q=3 w=0 lower any; b q=3 lower any | b*4:b:1 | w:a:4 | |
-# F9 without the switch that looks at candidates again: own ones first, and no others
+# F9 without the switch that reconsiders candidates: only victims of its own queue
 6 | a q=3 lower any; b lower any; c q=3 lower any | a*3:a:1:-1 b*2:b:1 | w:a:3:5 | a1 a2 |
-# Derived: whether it is within its nominal quota is asked once, before its own ones go
+# Derived: whether the preemptor is within its nominal quota is determined once, before its own queue loses workloads
 6/6 | a q=3/0 lower any; b q=0/6; c q=3 | low:a:2:-1 g:a:0/5 b:b:4 | w:a:3 | |
-# F11: lowest priority first, then the last that was admitted
+# F11: the lowest priority first, then the workload that was admitted last
 3 | a q=3 lower any; b lower any | new:b:1 old:b:1 low:b:1:-5 | w:a:2:5 | low new |
 ";
 
@@ -217,7 +223,7 @@ const ORDERING: &str = "
 9 | preemptor q=4 any; target q=5; third any | t1:target:2 x:third:7 | w:preemptor:4 | x |
 # higher DRS CQ returned before lower DRS CQ
 8 | preemptor q=4 any; high q=2; low q=2 | h1:high:5 l1:low:3 | w:preemptor:4 | h1 |
-# Derived: the share falls with the first victim, and the other queue gives the next
+# Derived: the first victim lowers the share of its queue, and the next victim is from the other queue
 8 | preemptor q=4 any; high q=2; low q=2 | h1:high:3 h2:high:2 l1:low:3 | w:preemptor:4 | h1 l1 |
 # hierarchical cohorts: higher-DRS subtree visited first
 8 | preemptor q=4 any; left; lcq<left q=2; right; rcq<right q=2 | lc1:lcq:5 rc1:rcq:3 | w:preemptor:4 | lc1 |
@@ -256,7 +262,7 @@ const SCHEDULE: &str = "
     a*4:a:20 g1:g:10 g2:g:20 g3:g:20 g4:g:20 s:a:0/100 | w:b:30 | a1 g1 |
 # multiple preemptions within cq when fair sharing
 9 | a q=2 lower; b q=2 lower; c q=2 lower; bank q=3 | a1:a:3 b1:b:3 c1:c:3 | wa:a:3:100 wb:b:3:100 wc:c:3:100 | a1 b1 c1 |
-# Derived: the case of overlapping targets, of which the second looks again and finds its own (upstream's case is of before PR 13863)
+# Derived: two heads have the same target, and the second searches again (the source's case precedes its PR 13863)
 9/1/1 | a q=0/1/0 lower any; b q=0/0/1 lower any; c lower any; bank q=9 | a1:a:0/1 b1:b:0/0/1 c1:c:9 | \
     wa:a:3/1:100 wb:b:3/0/1:99 | a1 b1 c1 |
 # not enough resources with fair sharing enabled
@@ -265,21 +271,22 @@ const SCHEDULE: &str = "
 4 | a q=4 limit=0 lend=0 lower | low:a:4:-1 | high:a:4:100 | low |
 ";
 
-/// Derived from `pkg/scheduler/scheduler_test.go`, `TestResourcesToReserve`: the reservation of a head without victims, by the rest.
+/// Derived from `pkg/scheduler/scheduler_test.go`, `TestResourcesToReserve`: a head without victims reserves amounts, and the rest shows
+/// how much.
 const RESERVED: &str = "
-# Reserved cut by nominal+borrowing quota: 40 of 50
+# Reserved cut by nominal+borrowing quota: the head reserves 40 of its 50
 130 | q limit=100 w=100 reclaim-lower; r | u:q:60 | w:q:50 x:r:31 | |
-# Reserved cut by nominal+borrowing quota: 30 are left
+# Reserved cut by nominal+borrowing quota: 30 are left for the other queue
 130 | q limit=100 w=100 reclaim-lower; r | u:q:60 | w:q:50 x:r:30 | | x
 # Reserved equal to assignment usage, borrowing limit is nil
 130 | q w=100 reclaim-lower; r | u:q:60 v:r:30 | w:q:50 x:r:1 | |
-# The quota, if it is not always taken back
+# The head reserves its quota if it cannot always reclaim it
 60 | q q=50 reclaim-lower; r q=10 | v:r:20 | w:q:50 x:r:1 | |
-# Nothing, if it is: the victim is as good as gone for those that come later in the cycle
+# The head reserves nothing if it reclaims its quota: for later heads of the cycle the victim's room is free
 60 | q q=50 any; r q=10 | v:r:20:1 | w:q:50 x:r:1 | v | x
-# Nothing, if the workload may not displace anybody and is beyond its quota
+# The head reserves nothing if it may not preempt and exceeds its quota
 60 | q q=40; r q=20 | v:r:20 | w:q:50 x:r:1 | | x
-# A cohort's quota, which is taken back only by lower priorities
+# The head reserves its cohort's quota, which it reclaims only from lower priorities
 60 | C q=40; q<C q=10 w=100; r q=10 | v:r:20 | w:q:50 x:r:1 | |
 ";
 
@@ -291,7 +298,7 @@ const OVERLAPS: &str = "
 # two workloads reclaim nominal quota
 6055 | A; hero<A q=3000 lower any; noisy<A lower any; B; tiny<B q=50 lower any; C; rest<C lower any | r:rest:6055 | \
     wt:tiny:50 wh:hero:2950 wr:rest:4000:10 | r |
-# flavor stickiness: of the flavour that it is nominated for nobody else may be displaced
+# flavor stickiness: no second victim in the flavour for which a workload is nominated
 10 | q1 q=5 lower any; q2 q=5 lower any | r:q1:10 | w1:q1:10:11 w2:q2:10:10 | r |
 ";
 
@@ -315,11 +322,12 @@ const INTEGRATION: &str = "
 2 | A q=2; cq1<A lower any; cq2 lower any | x*2:cq2:1 | three:cq1:3:99 two:cq1:2:9 | x1 x2 |
 ";
 
-/// The same, with one strategy each: S2-b, S2-a.
+/// Cases with rule S2-b as the only strategy.
 const ONLY_INITIAL: &str = "
 # preempt lower priority first, even if big
 9 | BASE | a1:a:3 low:b:5 high:b:1:1 | w:a:1 | low |
 ";
+/// Cases with rule S2-a as the only strategy.
 const ONLY_FINAL: &str = "
 # F2: no rule S2-b
 6 | a q=3 lower any; b q=3 lower any | b1:b:3 b2:b:3 | w:a:4 | |
@@ -336,7 +344,7 @@ fn decisions() {
     assert_eq!(guarded, UNDER_THE_GUARD);
 }
 
-/// Shares of `pkg/cache/scheduler/fair_sharing_test.go`, `TestDominantResourceShare`, which shows them rounded up.
+/// Shares of `pkg/cache/scheduler/fair_sharing_test.go`, `TestDominantResourceShare`. The source rounds them up; these vectors are exact.
 #[test]
 fn shares() {
     let large = |weight: u32| format!("cq q=0/500 w={weight}; lender q=0/1000 w=300");
@@ -371,9 +379,9 @@ fn shares() {
         ("above nominal with integer weight", "1/10", "cq q=0/5 w=2; lender q=0/5", "r:cq:0/7", "cq", 100.0),
         ("above nominal with decimal weight", "1/10", "cq q=0/5 w=0.5; lender q=0/5", "r:cq:0/7", "cq", 400.0),
         ("above nominal with zero weight", "1/15", "cq q=0/5 w=0; lender q=0/10", "r:cq:0/7", "cq", f64::INFINITY),
-        ("the lender of all of them", "10/10", "cq q=2/5; lender q=8/5", "r:cq:3/7", "lender", 0.0),
+        ("the lender, which borrows nothing", "10/10", "cq q=2/5; lender q=8/5", "r:cq:3/7", "lender", 0.0),
         ("cohort has resource share", "50", "C w=2; cq<C q=5", "r:cq:10", "cq", 100.0),
-        ("cohort has resource share, of the cohort", "50", "C w=2; cq<C q=5", "r:cq:10", "C", 50.0),
+        ("cohort has resource share: the cohort's share", "50", "C w=2; cq<C q=5", "r:cq:10", "C", 50.0),
         (
             "resource share defined for resources only available at the root cohort",
             "50",
@@ -382,12 +390,12 @@ fn shares() {
             "cq",
             200.0,
         ),
-        ("the same, of the cohort", "50", "C w=2; cq<C", "r:cq:10", "C", 100.0),
+        ("the same: the cohort's share", "50", "C w=2; cq<C", "r:cq:10", "C", 100.0),
         ("resource share affected by borrowing limit", "50", "C limit=10; cq<C", "r:cq:10", "cq", 1000.0),
-        ("the same, of the cohort", "50", "C limit=10; cq<C", "r:cq:10", "C", 200.0),
-        // `fair_sharing_test.go` of the integration tests; its two flavours together.
+        ("the same: the cohort's share", "50", "C limit=10; cq<C", "r:cq:10", "C", 200.0),
+        // From `fair_sharing_test.go` of the integration tests, with the amounts of its two flavours added up.
         ("Prefers flavor with remaining guarantees at Cohort level", "20", FLAVOURS, "r*18:p1:1", "p1", 600.0),
-        ("the same, of the cohort", "20", FLAVOURS, "r*18:p1:1", "A", 0.0),
+        ("the same: the cohort's share", "20", FLAVOURS, "r*18:p1:1", "A", 0.0),
     ];
     for (case, capacity, groups, running, group, share) in vectors {
         let last = groups.rsplit(';').next().and_then(|text| text.split(['<', ' ']).find(|word| !word.is_empty()));
@@ -400,7 +408,7 @@ fn shares() {
 const FLAVOURS: &str = "A limit=20; p1<A q=6 limit=20 lower any; p2<A q=6 limit=20 lower any; p3<A q=6 limit=20 lower any; \
     B limit=20; p4<B q=2 limit=20 lower any";
 
-/// The running workloads of each queue, and the shares of groups, when nothing changes any more.
+/// Returns the number of running tasks of each queue, and the shares of the groups in `shares`, after the first round without a change.
 fn settled(case: &str, text: &str, shares: &BTreeMap<String, u32>) -> (BTreeMap<String, u32>, BTreeMap<String, u32>) {
     let (state, registry) = (state(text), Registry::default());
     let bench = Bench::new(&state, "kueue", &registry).expect("a policy");
@@ -423,17 +431,18 @@ fn settled(case: &str, text: &str, shares: &BTreeMap<String, u32>) -> (BTreeMap<
         }
         situation.pass(&state);
     }
-    panic!("{case}: it does not become stable");
+    panic!("{case}: no stable state after 100 rounds");
 }
 
-/// Final states of rounds, from the integration tests (some on the way, from state to state) and story 3 of KEP 1714: the number of running
-/// workloads per queue, and shares, rounded down. A round requires a waiting workload: `x`, which never starts.
+/// Final states of rounds, from the integration tests and story 3 of KEP 1714; an integration test with several steps is several vectors.
+/// The expectations are the number of running workloads per queue, and shares, rounded down. A round requires a waiting workload, so some
+/// vectors have a workload `x` that never starts.
 const ROUNDS: &str = "
 # Preemption is disabled, admits workloads respecting fair share
 8 | a q=3; b q=1; shared q=4 | | a*10:a:1 | a=8 | a=625 b=0 shared=0
-# Preemption is disabled, 4 have ended one by one
+# Preemption is disabled, 4 workloads have ended one by one
 8 | a q=3; b q=1; shared q=4 | r*4:a:1 e1:a:1:0:1 e2:a:1:0:2 e3:a:1:0:3 e4:a:1:0:4 | a*2:a:1 b*5:b:1 | a=5 b=3 | a=250 b=250
-# Preemption is disabled, 2 more have ended
+# Preemption is disabled, 2 more workloads have ended
 8 | a q=3; b q=1; shared q=4 | r*3:a:1 s*3:b:1 e1:a:1:0:1 e2:a:1:0:2 | a*1:a:1 b*2:b:1 | a=4 b=4 | a=125 b=375
 # Preemption is enabled, admits workloads respecting fair share
 9 | BASE | | a*10:a:1 | a=9 | a=666 b=0 c=0
@@ -452,7 +461,7 @@ const ROUNDS: &str = "
 9 | p1 lower any; p2 lower any | r*4:p1:2 | w:p2:4 x:p1:9 | p1=2 p2=1 | p1=444 p2=444
 # kueue#6929, workload which fits behind ClusterQueue head is able to admit
 3 | A q=3; c1<A lower any; c2 lower any | x*2:c2:1 | f:c1:4:999 w:c1:3 | c1=1 | c1=1000 c2=0
-# KEP 1714, story 3, in tens of GPUs, and all may take back
+# KEP 1714, story 3, in tens of GPUs, and every queue may reclaim
 30 | C1; 1A<C1 any; 1B<C1 any; 1C<C1 w=3 any; C2; 2A<C2 any; CS q=30 | | a*30:1A:1 b*30:1B:1 c*30:1C:1 d*30:2A:1 | \
     1A=3 1B=3 1C=9 2A=15 | C1=500 C2=500 1A=100 1B=100 1C=100
 ";

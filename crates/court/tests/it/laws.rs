@@ -1,5 +1,5 @@
-//! Laws of KAI and Volcano on random states with their keys: limits hold, nothing starts twice, orders are antisymmetric, and names
-//! do not matter.
+//! Laws of KAI and Volcano on random states with keys of their queues: limits hold, every task either runs or waits, orders are
+//! antisymmetric, and names do not matter.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::state;
 
-/// Old rules without a limit of a queue for a single task.
+/// Variants that stop a queue only once it exceeds its limit, and do not check the limit for a single task.
 const UNLIMITED: &[&str] = &["volcano-proportion@1083"];
 
 type Keys = fn(&mut ChaCha8Rng) -> String;
@@ -54,7 +54,8 @@ fn actions(rng: &mut ChaCha8Rng) -> String {
     format!("[policy]\nactions = {}\n", all[rng.random_range(0..all.len())])
 }
 
-/// A small state: up to four queues, the last two perhaps under the first; up to seven workloads of up to three tasks.
+/// Draws a small state: two to four queues, and one to seven workloads of up to three tasks. If it is a tree, the queues after the second
+/// are below the first.
 fn draw(rng: &mut ChaCha8Rng, keys: Keys, policy: &str, tree: bool) -> String {
     let (cpu, memory) = (rng.random_range(3..10u32), rng.random_range(3..10u32));
     let two = rng.random_bool(0.5);
@@ -86,7 +87,7 @@ fn draw(rng: &mut ChaCha8Rng, keys: Keys, policy: &str, tree: bool) -> String {
     text
 }
 
-/// The amounts that each queue holds, with those under it.
+/// Returns the allocation of each queue, with the queues below it.
 fn held(state: &State, situation: &Situation) -> Vec<[u64; 2]> {
     let groups = &state.queues.groups;
     let mut held = vec![[0; 2]; groups.len()];
@@ -101,20 +102,23 @@ fn held(state: &State, situation: &Situation) -> Vec<[u64; 2]> {
     held
 }
 
-/// No limit is exceeded by what starts: what a queue holds beyond its limit it held before.
+/// Checks that no start exceeds a limit: an allocation above the limit must not be larger than before the round.
 fn check_limits(state: &State, round: &Round, before: &[[u64; 2]], after: &[[u64; 2]]) -> Result<(), String> {
     for standing in &round.standings {
         let Some(at) = state.queues.groups.iter().position(|group| group.name == standing.name) else { continue };
         for d in 0..2 {
             if standing.limit[d].is_some_and(|limit| after[at][d] > limit.max(before[at][d])) {
-                return Err(format!("{} holds {:?} of {:?}", standing.name, after[at], standing.limit));
+                return Err(format!(
+                    "{} has {:?} allocated, with limits of {:?}",
+                    standing.name, after[at], standing.limit
+                ));
             }
         }
     }
     Ok(())
 }
 
-/// Returns all variants of the rows with names that begin with `start`.
+/// Returns the policies with names that begin with `start`, each followed by its variants.
 fn names(start: &str) -> Vec<String> {
     let rows = PolicySpec::all().into_iter().map(|spec| spec.row()).filter(|row| row.name.starts_with(start));
     let of = |row: &'static plimsoll_policies::PolicyRow| {
@@ -171,7 +175,8 @@ fn laws_of_volcano() {
     check("volcano", volcano, 200);
 }
 
-/// Checks 1,500 random states each. The plain capacity plugin oscillates in some of them, which shows that they are hard enough.
+/// Checks 1,500 random states per policy. In some of them the policies without the guard oscillate, which shows that the states are hard
+/// enough.
 #[test]
 fn the_guards_of_volcano_never_go_round() {
     let registry = Registry::default();
@@ -191,5 +196,5 @@ fn the_guards_of_volcano_never_go_round() {
             rounds += u32::from(verdict(name) == Verdict::Livelock);
         }
     }
-    assert!(rounds >= 2, "the plain policies go round in {rounds} of them");
+    assert!(rounds >= 2, "the policies without the guard oscillate in {rounds} states");
 }

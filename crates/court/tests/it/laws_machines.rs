@@ -10,7 +10,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::state;
 
-/// The policies, and the keys that each draws for a queue: with a maximum that holds whatever happens, if it has one.
+/// The policies, each with the keys that are drawn for its queues; `#` is replaced by a number. If a policy has a maximum that it never
+/// exceeds, the keys include it.
 const POLICIES: [(&str, &[&str]); 5] = [
     (
         "yarn-fair",
@@ -37,7 +38,8 @@ const POLICIES: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// A tree of three leaves, two of them below one queue, and up to eight workloads on one machine or two.
+/// Draws a state: three leaf queues, two of them below a fourth queue, and three to eight workloads on one or two machines. If
+/// `distinct`, the weights differ, and the first three workloads run, one in each leaf.
 pub fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
     let mut text = String::new();
     let machines = rng.random_range(1..3);
@@ -55,7 +57,7 @@ pub fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
         for key in keys {
             let number = rng.random_range(1..7u32).to_string();
             if distinct && key.contains("weight") {
-                // Odd, so that no two have equal ratios of usage to it.
+                // A weight of many digits, so that no two queues have equal ratios of usage to weight.
                 let odd = rng.random_range(1_000..9_000u32);
                 let _ =
                     writeln!(text, "{}", key.replace("1#", &format!("1.{odd}")).replace("#.3", &format!("1.{odd}")));
@@ -90,7 +92,7 @@ pub fn draw(rng: &mut ChaCha8Rng, keys: &[&str], distinct: bool) -> String {
     text
 }
 
-/// The amount that the users of a group and of those under it hold of the first resource.
+/// Returns the allocation of the first resource by a group and the groups below it.
 fn held(state: &State, situation: &Situation, group: usize) -> u64 {
     let groups = &state.queues.groups;
     let of = |run: &plimsoll_court::RunningWorkload| {
@@ -133,12 +135,12 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
                 for (at, group) in state.queues.groups.iter().enumerate() {
                     let standing = round.standings.iter().find(|standing| standing.name == group.name);
                     let Some(limit) = standing.and_then(|standing| standing.limit[0]) else { continue };
-                    // Of Koordinator's groups the leaf's quota alone is kept.
+                    // Koordinator enforces only the quotas of leaves.
                     let leaf = !state.queues.groups.iter().any(|other| other.parent == Some(at));
                     let (before, after) = (held(&state, &before, at), held(&state, &situation, at));
                     assert!(
                         after <= limit || after <= before || (policy == "koordinator" && !leaf),
-                        "{name} {after} of {limit}\n{text}"
+                        "{name}: an allocation of {after}, with a limit of {limit}\n{text}"
                     );
                     limited += u32::from(after <= limit && before < after);
                 }
@@ -146,12 +148,12 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
             }
         }
         assert!(started > 300 && evicted > 20, "{policy}: {started} starts, {evicted} evictions");
-        assert!(limited > 50 || policy == "armada", "{policy}: {limited} starts below a limit");
+        assert!(limited > 50 || policy == "armada", "{policy}: {limited} increases within a limit");
     }
 }
 
-/// Ties are resolved by position in the file in YuniKorn and the capacity scheduler. In the others names decide only ties: here weights are
-/// odd, and every leaf has a running workload.
+/// YuniKorn and the capacity scheduler resolve ties by position in the file. The other policies resolve ties by name, and names decide
+/// nothing else. To avoid ties, their states have weights of many digits and a running workload in every leaf.
 #[test]
 fn names_decide_ties_alone() {
     let registry = Registry::default();
@@ -169,11 +171,12 @@ fn names_decide_ties_alone() {
             assert_ne!(assessment.verdict, Verdict::DependsOnNames, "{policy}\n{text}");
             settled += u32::from(assessment.verdict == Verdict::Settled);
         }
-        assert!(settled > 100, "{policy}: {settled} settle");
+        assert!(settled > 100, "{policy}: {settled} states settle");
     }
 }
 
-/// The plain capacity scheduler oscillates in some of the same states, which shows that they are hard enough.
+/// YuniKorn, Armada, Koordinator and the capacity scheduler with its guard do not oscillate. Without the guard the capacity scheduler
+/// oscillates in some of the states, which shows that they are hard enough.
 #[test]
 fn preemption_comes_to_rest() {
     let registry = Registry::default();
@@ -190,8 +193,8 @@ fn preemption_comes_to_rest() {
         };
         let guarded = if policy == "yarn-capacity" { "yarn-capacity@guarded" } else { policy };
         let rests = !matches!(verdict(guarded), Verdict::Livelock | Verdict::Undecided);
-        assert!(rests, "{guarded}\n{text}");
+        assert!(rests, "{guarded} oscillates or is undecided\n{text}");
         rounds += u32::from(policy != guarded && verdict(policy) == Verdict::Livelock);
     }
-    assert!(rounds >= 3, "the capacity scheduler oscillates in {rounds} of them");
+    assert!(rounds >= 3, "the capacity scheduler oscillates in {rounds} states");
 }

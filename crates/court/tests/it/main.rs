@@ -1,4 +1,5 @@
-//! Decisions and verdicts of policies on states that are written out: vectors of their sources, and scenarios.
+//! Tests of the decisions and verdicts of policies on given states. The states are test vectors from the schedulers' sources, states
+//! derived from their rules, random states, and scenarios.
 
 use plimsoll_court::{Bench, Round, State, parse};
 use plimsoll_policies::Registry;
@@ -28,7 +29,7 @@ mod yarn_fair_source;
 mod yunikorn;
 mod yunikorn_preempt;
 
-/// A state in TOML. Panics: when it is wrong.
+/// Parses a state in TOML. Panics: if the state is invalid.
 pub fn state(text: &str) -> State {
     parse(Path::new("state.toml"), text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -39,7 +40,7 @@ pub struct Answer {
     pub launched: Vec<(String, u32)>,
     /// Names and tasks that are stopped.
     pub evicted: Vec<(String, u32)>,
-    /// All of it.
+    /// The complete result of the round.
     pub round: Round,
 }
 
@@ -54,7 +55,7 @@ impl Answer {
         self.launched.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Returns a quantity of the policy's order for a group.
+    /// Returns a named quantity that the policy reports for a group. Panics: if the policy does not report it.
     pub fn share(&self, group: &str, name: &str) -> f64 {
         let standing = self.round.standings.iter().find(|standing| standing.name == group);
         let values = standing.map(|standing| &*standing.values).unwrap_or_default();
@@ -63,7 +64,7 @@ impl Answer {
     }
 }
 
-/// A policy's decisions in the first round of a state in TOML. Panics: when anything is wrong.
+/// Returns a policy's decisions in the first round of a state in TOML. Panics: if the state, the policy or the round is invalid.
 pub fn decide(policy: &str, text: &str) -> Answer {
     let (state, registry) = (state(text), Registry::default());
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));

@@ -1,5 +1,5 @@
-//! Room that victims leave within a cycle: gangs and tasks get the same room, on idle machines and on those of victims, and no victim
-//! is stopped without need.
+//! The room of victims is used within the cycle: gangs and single tasks use the same room, on idle machines and on the machines of
+//! victims. No victim is stopped without need.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ const KAI_GANG: &str = include_str!("field/kai-gang-idle-and-victim.toml");
 const ONE_POOL: &str = include_str!("field/needless-victims.toml");
 const TWO_MACHINES: &str = include_str!("field/needless-2machines.toml");
 
-/// Volcano issue 4808: a gang takes the room of a gang back, by reclaim and by preempt.
+/// Volcano issue 4808: a gang takes the room of another gang, by the action reclaim and by the action preempt.
 #[test]
 fn a_gang_takes_the_room_of_a_gang() {
     let expected = (one("high", 4), one("low", 4));
@@ -52,7 +52,7 @@ fn a_gang_takes_the_room_of_a_gang() {
     }
 }
 
-/// KAI's own test "Reclaim based on releasing and idle resources".
+/// The case "Reclaim based on releasing and idle resources" of KAI's tests, and the same state under other policies.
 #[test]
 fn a_gang_uses_an_idle_machine_and_that_of_a_victim() {
     let expected = (one("pair", 2), one("low", 1));
@@ -63,12 +63,13 @@ fn a_gang_uses_an_idle_machine_and_that_of_a_victim() {
     let guaranteed = KAI_GANG.replace("weight = 0\n", "").replace("deserved", "guaranteed");
     let guaranteed = guaranteed.replace("guaranteed = { gpu = 0 }\n", "");
     assert_eq!(decision("yunikorn-fair@guarded", &guaranteed), expected);
-    // YUNIKORN-3449: 0.7 of a victim is less than the request, and the 0.3 that are free beside it do not count.
+    // YUNIKORN-3449: the 0.7 GPUs of the victim are less than the request, and the 0.3 free GPUs on its machine do not count.
     assert_eq!(decision("yunikorn-fair", &guaranteed), (Counts::new(), Counts::new()));
     assert_eq!(decision("yunikorn-fair", &guaranteed.replace("gpu = 0.7", "gpu = 1")), expected);
 }
 
-/// Returns the victims, and how many tasks of requesters run, after some rounds.
+/// Plays rounds. Returns the number of stopped tasks, and the number of running tasks of requesters (workloads with names that begin with
+/// `w`).
 fn play(policy: &str, text: &str, rounds: u32) -> (u32, u32) {
     let (state, registry) = (state(text), Registry::default());
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
@@ -83,7 +84,7 @@ fn play(policy: &str, text: &str, rounds: u32) -> (u32, u32) {
     (stopped, requesters.map(|run| run.tasks()).sum())
 }
 
-/// The room of one victim of four cores is enough for four requests of one core, or for two workloads.
+/// The room of one victim of four cores is enough for four tasks of one core, and for two workloads of one core.
 #[test]
 fn one_victim_makes_room_for_several_requests() {
     for policy in ["kai", "koordinator", "armada"] {
@@ -97,7 +98,7 @@ fn one_victim_makes_room_for_several_requests() {
     }
 }
 
-/// KAI starts the tasks beyond the minimum of a job in the next cycle, and the reason states this.
+/// KAI starts the tasks of a job beyond its minimum in the next cycle, and the reason states this.
 #[test]
 fn the_reason_of_a_task_with_room_is_the_next_cycle() {
     let waits = decide("kai", ONE_POOL).round.waits;
@@ -105,7 +106,8 @@ fn the_reason_of_a_task_with_room_is_the_next_cycle() {
     assert!(format!("{:?}", waits[0].reason).contains("starts in the next cycle"), "{:?}", waits[0].reason);
 }
 
-/// A policy, its own keys, and those of the requester's queue and the victim's; with one queue only the requester is more urgent.
+/// A policy, its own keys, the keys of the requester's queue, and the keys of the victim's queue. Without the last keys both are in one
+/// queue, and the requester is more urgent.
 type Case = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 const POLICIES: [Case; 12] = [
@@ -133,7 +135,7 @@ const POLICIES: [Case; 12] = [
     ("koordinator", "", "", None),
 ];
 
-/// The machines, and the cores of each of the two victims; each of the two requests is of two cores.
+/// The name of a layout, its machines, and the number of cores of each of the two victims. Each of the two requests has two cores.
 const LAYOUTS: [(&str, &str, u32); 4] = [
     ("pool", "capacity = { cpu = 4 }", 2),
     ("one machine", "machines = \"1x4c\"", 2),
@@ -141,7 +143,8 @@ const LAYOUTS: [(&str, &str, u32); 4] = [
     ("two machines of victims", "machines = \"2x2c\"", 2),
 ];
 
-/// Victims start in the first rounds, and requests arrive for the sixth one.
+/// Returns a state in which victims start in the first rounds, and requests arrive for the sixth round. `victims` and `requests` are true
+/// if the victims or the requests are gangs.
 fn text((_, policy, own, other): &Case, machines: &str, cores: u32, victims: bool, requests: bool) -> String {
     let mut text = format!("{machines}\n[policy]\n{policy}\n[[group]]\nname = \"own\"\n{own}\n");
     if let Some(other) = other {
@@ -157,7 +160,8 @@ fn text((_, policy, own, other): &Case, machines: &str, cores: u32, victims: boo
     text
 }
 
-/// Where all requests have room without the victims, they run, whether they are a gang, and whether the victims are.
+/// If the machines have room for both requests without the victims, both requests run, whether or not the requests or the victims are
+/// gangs.
 #[test]
 fn gangs_and_tasks_have_the_same_outcome() {
     let mut wrong = String::new();
@@ -165,8 +169,8 @@ fn gangs_and_tasks_have_the_same_outcome() {
         for (layout, machines, cores) in LAYOUTS {
             for (victims, requests) in [(false, false), (false, true), (true, false), (true, true)] {
                 let outcome = play(case.0, &text(case, machines, cores, victims, requests), 12);
-                // The gang plugin is in the first tier. Its victims decide if it has any (Volcano, session_plugins.go): of two victims of
-                // one job only the one beyond the job's minimum, which is less than a request.
+                // Volcano's gang plugin is in the first tier, and if it has victims, it alone decides (session_plugins.go). Of the two
+                // victim tasks of one job it offers only the task beyond the job's minimum, which has fewer cores than a request.
                 let tier = case.0 == "volcano-capacity" && cores == 1 && !victims;
                 if outcome != if tier { (0, 0) } else { (2, 2) } {
                     let _ = writeln!(wrong, "{}, {layout}, gangs {victims} {requests}: {outcome:?}", case.0);
@@ -180,7 +184,7 @@ fn gangs_and_tasks_have_the_same_outcome() {
 /// A policy, its own keys, and keys that are drawn for its queues. No key is a maximum.
 type Drawn = (&'static str, &'static str, &'static [&'static str]);
 
-/// Without the capacity scheduler, which stops containers by the amounts of queues and for no particular request.
+/// The policies, without the capacity scheduler: it stops containers because of the amounts of queues and not for a particular request.
 const DRAWN: [Drawn; 9] = [
     ("kai", "", &["deserved = { cpu = #, memory_gib = # }", "weight = #"]),
     (
@@ -197,7 +201,7 @@ const DRAWN: [Drawn; 9] = [
     ("koordinator", "revoke = false", &["min = { cpu = # }"]),
 ];
 
-/// Returns the amounts that are free on each machine beside these tasks.
+/// Returns the free amount of each machine beside these tasks.
 fn free(state: &State, runs: &[RunningWorkload]) -> Vec<Resources> {
     let mut free = state.cluster.capacities.clone();
     for run in runs {
@@ -209,7 +213,8 @@ fn free(state: &State, runs: &[RunningWorkload]) -> Vec<Resources> {
     free
 }
 
-/// Returns a running task, or gang, that was stopped in a round and still has its room beside all tasks that run after it.
+/// Returns the name of a task or gang that was stopped in a round although it fits on its machines beside all tasks that run after the
+/// round.
 fn needless(state: &State, before: &Situation, after: &Situation) -> Option<String> {
     let room = free(state, &after.running);
     let now: Vec<_> = after.running.iter().map(|run| (run.workload, &run.parts)).collect();
@@ -217,7 +222,7 @@ fn needless(state: &State, before: &Situation, after: &Situation) -> Option<Stri
     let mut found = stopped.filter(|run| {
         let workload = &state.workloads[run.workload];
         let left = after.running.iter().filter(|other| other.workload == run.workload);
-        // Tasks of an entry are stopped one by one, and may start again on another machine; only entries with fewer tasks than before
+        // Tasks of a workload are stopped one by one, and may start again on another machine. Only workloads with fewer tasks than before
         // count.
         let fewer = left.map(|run| run.tasks()).sum::<u32>()
             < before.running.iter().filter(|other| other.workload == run.workload).map(|run| run.tasks()).sum();
@@ -243,7 +248,7 @@ fn no_victim_is_stopped_without_need() {
                 text = text.replace("parent = \"p\"\n", "");
             }
             if policy == "koordinator" {
-                // The runtime quota of a group that alone has requests is the whole cluster.
+                // All workloads are in one group, so that its runtime quota is the whole cluster.
                 for group in ["x", "y"] {
                     text = text.replace(&format!("group = \"{group}\""), "group = \"q\"");
                 }

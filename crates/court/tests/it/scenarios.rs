@@ -4,7 +4,7 @@ use plimsoll_court::{Bench, judge, open};
 use plimsoll_policies::Registry;
 use std::path::PathBuf;
 
-/// All scenarios.
+/// Returns the paths of all scenarios.
 fn files() -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/court");
     let entries = std::fs::read_dir(folder).expect("a folder of scenarios");
@@ -21,7 +21,7 @@ fn every_scenario_comes_out_as_it_says() {
     for path in files() {
         let state = open(&path).unwrap_or_else(|error| panic!("{error}"));
         assert!(!state.about.is_empty() && !state.source.is_empty(), "{} has no description or source", path.display());
-        assert!(!state.expectations.is_empty(), "{} expects nothing", path.display());
+        assert!(!state.expectations.is_empty(), "{} has no expectation", path.display());
         for expected in &state.expectations {
             let bench = Bench::new(&state, &expected.policy, &registry).unwrap_or_else(|error| panic!("{error}"));
             let assessment =

@@ -1,4 +1,4 @@
-//! Odd but accepted situations: workloads that are too large, gangs over machines, users by patterns, limits of lending.
+//! Unusual but valid states: workloads that are too large, gangs on several machines, users given by patterns, limits of lending.
 
 use plimsoll_court::{Bench, Situation, judge};
 use plimsoll_policies::Registry;
@@ -11,7 +11,7 @@ fn verdict(policy: &str, text: &str) -> &'static str {
     judge(&bench, 100).unwrap_or_else(|error| panic!("{error}\n{text}")).verdict.name()
 }
 
-/// Returns names and numbers of running tasks after some rounds.
+/// Returns the running workloads with their numbers of tasks after `rounds` rounds.
 fn running(policy: &str, text: &str, rounds: u32) -> Vec<(String, u32)> {
     let (state, registry) = (state(text), Registry::default());
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
@@ -39,7 +39,7 @@ fn what_is_larger_than_the_cluster_waits_wherever_it_stands() {
     }
 }
 
-/// A gang over two machines is stopped only as a whole.
+/// A gang on two machines is stopped only as a whole.
 #[test]
 fn a_gang_over_machines_stays_together() {
     let text = "machines = \"2x4c\"\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n\
@@ -52,7 +52,7 @@ fn a_gang_over_machines_stays_together() {
     assert_eq!(running("kueue", text, 3), named(&[("urgent", 1)]));
 }
 
-/// Quotas allow the wide one, and no machine has room: those behind it and beside it start.
+/// Quotas admit the workload `wide`, but no machine has room for it. The workloads behind it and in the other queue start.
 #[test]
 fn a_head_without_a_machine_holds_up_nobody() {
     let text = "machines = \"2x4c\"\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\n\
@@ -74,7 +74,11 @@ fn what_others_do_not_lend_is_no_idle_room() {
         lend_limit = { cpu = 0 }\n[[running]]\nname = \"r\"\ngroup = \"a\"\ndemand = { cpu = 2 }\n\
         [[waiting]]\nname = \"w\"\ngroup = \"a\"\ndemand = { cpu = 2 }\n";
     assert_eq!(verdict("kueue", text), "settled");
-    assert_eq!(verdict("kueue", &text.replace("lend_limit = { cpu = 0 }", "")), "settled", "it borrows");
+    assert_eq!(
+        verdict("kueue", &text.replace("lend_limit = { cpu = 0 }", "")),
+        "settled",
+        "with lending, a borrows from b"
+    );
 }
 
 #[test]
@@ -84,7 +88,7 @@ fn users_by_pattern_may_have_other_names() {
     assert_eq!(verdict("kueue", text), "settled");
 }
 
-/// A victim that does not wait again is gone, and one that takes its time to go does not start meanwhile.
+/// A victim with `resubmit = false` does not wait again. A victim with a grace period does not start again while it ends.
 #[test]
 fn who_is_stopped_for_good_is_gone() {
     let text = "[capacity]\ncpu = 4\n[[group]]\nname = \"a\"\n[[group]]\nname = \"b\"\nnominal = { cpu = 4 }\nreclaim = \"any\"\n\
@@ -96,7 +100,7 @@ fn who_is_stopped_for_good_is_gone() {
     }
 }
 
-/// The guard keeps its word also where a user has several workloads: no situation comes back.
+/// The guard of Kueue prevents a livelock also if a user has several workloads.
 #[test]
 fn a_user_with_several_workloads_makes_no_livelock() {
     let text = "[capacity]\ncpu = 1\ngpu = 6\n[[group]]\nname = \"a\"\nnominal = { cpu = 1 }\n[[group]]\nname = \"b\"\n\

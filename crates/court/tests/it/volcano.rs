@@ -1,7 +1,8 @@
-//! Volcano: what queues deserve, the order of queues and jobs, allocate, preempt and reclaim.
+//! Volcano: the deserved amounts of queues, the order of queues and jobs, and the actions allocate, preempt and reclaim.
 //!
 //! Sources: volcano-sh/volcano (August 2026), `plugins/{proportion,capacity,drf}/*_test.go`, `actions/{preempt,reclaim}/*_test.go`,
-//! `docs/design/{capacity-scheduling,hdrf}.md`. There are no non-preemptible pods here: a job keeps its minimum instead.
+//! `docs/design/{capacity-scheduling,hdrf}.md`. These tests do not mark pods as non-preemptible. Instead a job keeps its minimum number
+//! of tasks.
 
 use crate::{Answer, decide};
 use std::fmt::Write as _;
@@ -9,8 +10,8 @@ use std::fmt::Write as _;
 const RECLAIM: &str = "actions = [\"allocate\", \"reclaim\"]";
 const PREEMPT: &str = "actions = [\"allocate\", \"preempt\"]";
 
-/// Queues with their keys; workloads in short: `NAME:QUEUE:CPU:GIB:GPU:TASKS:PRIORITY`, the oldest first. Behind the name may stand
-/// `/JOB` and `@MACHINE`; instead of amounts the capacity may be `[[machine]]`s.
+/// Returns a state of queues with their keys and of workloads, the oldest first. A workload is `NAME:QUEUE:CPU:GIB:GPU:TASKS:PRIORITY`,
+/// optionally with `/JOB` and then `@MACHINE` after the name. `capacity` has the amounts of the cluster, or `[[machine]]` tables.
 pub fn state(capacity: &str, policy: &str, queues: &[(&str, &str)], running: &str, waiting: &str) -> String {
     let pool = if capacity.starts_with('[') { "" } else { "[capacity]\n" };
     let mut text = format!("{pool}{capacity}\n[policy]\n{policy}\n");
@@ -54,7 +55,8 @@ pub fn started(answer: &Answer, name: &str) -> u32 {
     answer.launched.iter().filter(|(known, _)| known == name).map(|(_, tasks)| tasks).sum()
 }
 
-/// `proportion.go`, computed manually: by weight, at most a queue's request and limit, at least its guarantee.
+/// `proportion.go`, with manually computed values: deserved amounts are divided by weight. A queue deserves at most its request and its
+/// capability, and at least its guarantee.
 #[test]
 fn proportion_divides_by_weight() {
     let of = |keys: [&str; 2], requests: [u32; 2]| {
@@ -65,19 +67,23 @@ fn proportion_divides_by_weight() {
     };
     assert_eq!(of(["", ""], [12, 12]), [6.0, 6.0]);
     assert_eq!(of(["weight = 1", "weight = 3"], [12, 12]), [3.0, 9.0]);
-    assert_eq!(of(["weight = 1", "weight = 3"], [12, 5]), [7.0, 5.0], "what one does not want goes to the other");
+    assert_eq!(of(["weight = 1", "weight = 3"], [12, 5]), [7.0, 5.0], "a receives the rest that b does not request");
     assert_eq!(of(["", "capability = { cpu = 2 }"], [12, 12]), [10.0, 2.0]);
     assert_eq!(of(["guarantee = { cpu = 8 }", ""], [12, 12]), [8.0, 4.0]);
-    assert_eq!(of(["guarantee = { cpu = 8 }", "weight = 11"], [12, 12]), [8.0, 4.0], "also beyond its part");
-    assert_eq!(of(["guarantee = { cpu = 8 }", ""], [1, 12]), [8.0, 4.0], "also beyond its request");
+    assert_eq!(
+        of(["guarantee = { cpu = 8 }", "weight = 11"], [12, 12]),
+        [8.0, 4.0],
+        "a guarantee above the part by weight"
+    );
+    assert_eq!(of(["guarantee = { cpu = 8 }", ""], [1, 12]), [8.0, 4.0], "a guarantee above the request");
 }
 
-/// Queues stay within their deserved amounts even if the rest is idle; under the guard they use it.
+/// Queues stay within their deserved amounts even if the rest of the cluster is idle. With the guard they use the rest.
 #[test]
 fn proportion_keeps_queues_within_what_they_deserve() {
     let text = state("cpu = 7", "", &[("a", ""), ("b", "")], "", "a:a:2:0:0:3:0 b:b:2:0:0:3:0");
     let plain = decide("volcano-proportion", &text);
-    assert_eq!((started(&plain, "a"), started(&plain, "b")), (1, 1), "4 of 3.5 would be too much");
+    assert_eq!((started(&plain, "a"), started(&plain, "b")), (1, 1), "a second task would exceed the deserved 3.5");
     let guarded = decide("volcano-proportion@guarded", &text);
     assert_eq!(started(&guarded, "a") + started(&guarded, "b"), 3);
 }
@@ -94,7 +100,7 @@ fn capability_limits() {
     assert!(of("1.5").is_empty());
 }
 
-/// The same file, cases 2, 3, 5 and 6: a queue that stays within its deserved amount with its task, in one resource, reclaims.
+/// The same file, cases 2, 3, 5 and 6: a queue reclaims if, with its task, it stays within its deserved amount of at least one resource.
 #[test]
 fn capacity_reclaims_up_to_what_is_deserved() {
     let evicted = |capacity: &str, queues: &[(&str, &str)], running: &str, waiting: &str| {
@@ -115,18 +121,18 @@ fn capacity_reclaims_up_to_what_is_deserved() {
         "pg7:q5:0:0:10:2:0 pg8:q6:2:4:0:2:0",
         "p12:q6:0:0:10:1:0",
     );
-    assert_eq!(case_3, owned(&[("pg7", 1)]), "cores and memory that it does not ask for do not count");
+    assert_eq!(case_3, owned(&[("pg7", 1)]), "resources that the task does not request do not count");
     let node = "cpu = 2\nmemory_gib = 4";
     let of = |deserved: &str| format!("deserved = {{ {deserved} }}\ncapability = {{ cpu = 4, memory_gib = 4 }}");
     let none = "deserved = { cpu = 0, memory_gib = 0 }\ncapability = { cpu = 2, memory_gib = 2 }";
     let q10 = of("cpu = 2, memory_gib = 2");
     let case_5 =
         evicted(node, &[("q10", &q10), ("q11", none)], "p16:q10:1:3:0:1:0 p18:q11:1:1:0:1:0", "p17:q10:1:1:0:1:0");
-    assert_eq!(case_5, owned(&[("p18", 1)]), "within it in cores, beyond it in memory");
+    assert_eq!(case_5, owned(&[("p18", 1)]), "within its deserved cores, above its deserved memory");
     let q12 = of("cpu = 1, memory_gib = 2");
     let case_6 =
         evicted(node, &[("q12", &q12), ("q13", none)], "p19:q12:1:1:0:1:0 p21:q13:1:1:0:1:0", "p20:q12:1:2:0:1:0");
-    assert!(case_6.is_empty(), "beyond it in both");
+    assert!(case_6.is_empty(), "above its deserved amounts of both");
 }
 
 /// The same file, case 4: the queue of the highest priority starts first.
@@ -139,8 +145,8 @@ fn queues_go_by_priority() {
     assert_eq!(decide("volcano-capacity", &text).launched, owned(&[("p15", 1)]));
 }
 
-/// The same file, with hierarchy, cases 3 and 12: a sibling loses tasks before others; a queue reclaims its deserved amount from a sibling
-/// that deserves zero.
+/// The same file, with hierarchy, cases 3 and 12: a sibling loses tasks before other queues do. A queue reclaims its deserved amount from
+/// a sibling that deserves nothing.
 #[test]
 fn capacity_reclaims_in_the_tree() {
     let of = |parent: &str, n: u32| format!("parent = \"{parent}\"\ndeserved = {{ cpu = {n}, memory_gib = {n} }}");
@@ -160,8 +166,9 @@ fn capacity_reclaims_in_the_tree() {
     assert_eq!((answer.evicted, answer.launched), (owned(&[("p17", 1)]), owned(&[("p16", 1)])));
 }
 
-/// `docs/design/capacity-scheduling.md`, stories 3 and 4, as the code has it: of 100 cards q1 uses the 90 that q2 is not guaranteed while
-/// q2 is idle; then q2 takes back up to the 80 that it deserves, if its job lacks all of them (the document's figure lets q1 use 100).
+/// `docs/design/capacity-scheduling.md`, stories 3 and 4, as implemented in the source. While q2 is idle, q1 uses the 90 of 100 cards
+/// that are not guaranteed to q2 (in the figure of the document, q1 uses all 100). Then the job of q2, with a minimum of 80 tasks,
+/// reclaims up to the 80 cards that q2 deserves.
 #[test]
 fn the_vector_of_lending() {
     let q1 = "guarantee = { gpu = 10 }\ndeserved = { gpu = 20 }";
@@ -170,19 +177,19 @@ fn the_vector_of_lending() {
         decide("volcano-capacity", &state("gpu = 100", RECLAIM, &[("q1", q1), ("q2", q2)], running, waiting))
     };
     assert_eq!(started(&of("", "a:q1:0:0:1:100:0"), "a"), 90);
-    // 10 are idle, 70 go.
+    // b uses the 10 idle cards and the cards of 70 victims.
     let answer = of("a:q1:0:0:1:90:0", "b:q2:0:0:1:100:0");
     assert_eq!((started(&answer, "b"), answer.evicted), (80, owned(&[("a", 70)])));
 }
 
-/// `reclaim_test.go`, "Two Queue with one Queue overusing resource, should reclaim": of three running tasks one goes.
+/// `reclaim_test.go`, "Two Queue with one Queue overusing resource, should reclaim": one of three running tasks is stopped.
 #[test]
 fn proportion_reclaims() {
     let text =
         state("cpu = 3\nmemory_gib = 3", RECLAIM, &[("q1", ""), ("q2", "")], "pg1:q1:1:1:0:3:0", "pg2:q2:1:1:0:1:0");
     let answer = decide("volcano-proportion", &text);
     assert_eq!((answer.evicted, answer.launched), (owned(&[("pg1", 1)]), owned(&[("pg2", 1)])));
-    // A queue that is not reclaimable keeps all tasks, and every queue does without the action.
+    // A queue that is not reclaimable keeps all tasks. Without the action reclaim, every queue does.
     let fixed = text.replacen("name = \"q1\"\n", "name = \"q1\"\nreclaimable = false\n", 1);
     assert!(decide("volcano-proportion", &fixed).evicted.is_empty());
     assert!(decide("volcano-proportion", &text.replace(RECLAIM, "")).evicted.is_empty());
@@ -191,7 +198,7 @@ fn proportion_reclaims() {
     assert_eq!(decide("volcano-proportion", &least).evicted, owned(&[("pg1", 1)]));
 }
 
-/// `preempt_test.go`: more urgent jobs of a queue that lack their minimum take room of less urgent ones.
+/// `preempt_test.go`: a job that lacks its minimum takes the room of less urgent jobs of its queue.
 #[test]
 fn the_vectors_of_preemption() {
     let of = |capacity: &str, keys: &str, running: &str, waiting: &str| {
@@ -200,8 +207,8 @@ fn the_vectors_of_preemption() {
     };
     let nothing = |answer: (Vec<(String, u32)>, Vec<(String, u32)>)| answer.0.is_empty();
     let idle = of("cpu = 10\nmemory_gib = 10", "min_available = 3", "low:q1:1:1:0:2:0", "high:q1:1:1:0:1:0");
-    assert!(nothing(idle), "there is room");
-    // "do not preempt if job is pipelined": both have their minimum.
+    assert!(nothing(idle), "the job fits without victims");
+    // "do not preempt if job is pipelined": job `pg2`, with the tasks b and c, already has its minimum.
     let text =
         state("cpu = 3\nmemory_gib = 3", PREEMPT, &[("q1", "")], "a:q1:1:1:0:2:0 b:q1:1:1:0:1:0", "c:q1:1:1:0:1:1");
     let user = |text: &str| {
@@ -209,12 +216,16 @@ fn the_vectors_of_preemption() {
             .replace("name = \"c\"\n", "name = \"c\"\nuser = \"pg2\"\n")
     };
     assert!(decide("volcano-proportion", &user(&text)).evicted.is_empty());
-    assert_eq!(decide("volcano-proportion", &text).evicted, owned(&[("a", 1)]), "a job of its own lacks its only one");
+    assert_eq!(
+        decide("volcano-proportion", &text).evicted,
+        owned(&[("a", 1)]),
+        "as a separate job, c lacks its minimum"
+    );
     let one = of("cpu = 2\nmemory_gib = 2", "", "low:q1:1:1:0:2:0", "high:q1:1:1:0:2:1");
     assert_eq!(one, (owned(&[("low", 1)]), owned(&[("high", 1)])), "preempt one task of different job");
     let large = of("cpu = 6\nmemory_gib = 6", "", "low:q1:1:1:0:3:0", "high:q1:5:5:0:1:1");
     assert_eq!(large, (owned(&[("low", 2)]), owned(&[("high", 1)])), "preempt enough tasks to fit large task");
-    // Issue 3161: the capability counts, even where there is room.
+    // Issue 3161: the capability limits a queue even if the cluster has room.
     let within = |most: &str| {
         let keys = format!("capability = {{ cpu = {most}, memory_gib = {most} }}");
         of("cpu = 12\nmemory_gib = 12", &keys, "low:q1:3:3:0:1:0", "high:q1:3:3:0:1:1")
@@ -222,25 +233,30 @@ fn the_vectors_of_preemption() {
     assert_eq!(within("4"), (owned(&[("low", 1)]), owned(&[("high", 1)])));
     assert_eq!(within("6"), (Vec::new(), owned(&[("high", 1)])));
     let equal = of("cpu = 1\nmemory_gib = 1", "", "low:q1:1:1:0:1:0", "high:q1:1:1:0:1:0");
-    assert!(nothing(equal), "equally urgent jobs keep theirs");
+    assert!(nothing(equal), "equally urgent jobs are not preempted");
 }
 
-/// `drf.go`, with its part in preemption switched on: a job takes from one that keeps a dominant share at least as large, to a millionth.
+/// `drf.go`, with `drf_preemptable`: a job preempts a task of another job if that job keeps a dominant share at least as large as the
+/// preemptor's, within a millionth.
 #[test]
 fn dominant_shares_say_whom_to_preempt() {
     let of = |drf: bool, running: &str| {
         let policy = format!("{PREEMPT}\ndrf_preemptable = {drf}");
         decide("volcano-proportion", &state("cpu = 4", &policy, &[("q1", "")], running, "b:q1:1:0:0:4:0")).evicted
     };
-    assert_eq!(of(true, "a:q1:1:0:0:4:0"), owned(&[("a", 1)]), "a keeps 3 quarters, b gets one, and has its minimum");
+    assert_eq!(
+        of(true, "a:q1:1:0:0:4:0"),
+        owned(&[("a", 1)]),
+        "a keeps three quarters; with one quarter b has its minimum"
+    );
     assert!(of(false, "a:q1:1:0:0:4:0").is_empty());
     assert!(
         of(true, "a1:q1:1:0:0:1:0 a2:q1:1:0:0:1:0 a3:q1:1:0:0:1:0 a4:q1:1:0:0:1:0").is_empty(),
-        "nobody would keep one"
+        "without its only task, a job has no share left"
     );
 }
 
-/// Jobs of a queue: the most urgent, then those below their minimum, then the smaller dominant share, then the oldest.
+/// The order of jobs in a queue: the most urgent, then those below their minimum, then the smaller dominant share, then the oldest.
 #[test]
 fn the_order_of_jobs() {
     let of = |running: &str, waiting: &str| {
@@ -250,11 +266,12 @@ fn the_order_of_jobs() {
     };
     assert_eq!(of("", "a:q:6:0:0:1:0 b:q:6:0:0:1:1"), ["b"]);
     assert_eq!(of("", "a:q:6:0:0:1:0 b:q:6:0:0:1:0"), ["a"]);
-    // Task by task to the job of the smaller dominant share: of a 0.2, 0.4, 0.6 and 0.8 of the cores, of b 0.3 and 0.6 of the memory.
+    // Each next task is from the job with the smaller dominant share. With one to four tasks, a has 0.2, 0.4, 0.6 and 0.8 of the cores.
+    // With one and two tasks, b has 0.3 and 0.6 of the memory.
     let text = state("cpu = 10\nmemory_gib = 20", "", &[("q", "")], "", "a:q:2:0:0:5:0 b:q:1:6:0:5:0");
     let answer = decide("volcano-capacity", &text);
     assert_eq!((started(&answer, "a"), started(&answer, "b")), (4, 2));
-    // One that lacks its minimum of two goes before one that has it.
+    // A job that lacks its minimum of two tasks precedes a job that has it.
     let text = state("cpu = 6", "", &[("q", "min_available = 2")], "a:q:1:0:0:2:0", "a2:q:1:0:0:2:0 b:q:2:0:0:2:0");
     let text = text
         .replace("name = \"a\"\n", "name = \"a\"\nuser = \"a\"\n")
@@ -262,7 +279,7 @@ fn the_order_of_jobs() {
     assert_eq!(decide("volcano-capacity", &text).launched, owned(&[("b", 2)]));
 }
 
-/// `actions/allocate`: a queue that is strictly first in, first out starts nothing behind a job that does not start.
+/// `actions/allocate`: a `strict-fifo` queue starts no job behind a job that does not start.
 #[test]
 fn a_strict_queue_waits() {
     let of = |order: &str| {
@@ -274,7 +291,7 @@ fn a_strict_queue_waits() {
     assert_eq!(of("best-effort-fifo"), [const { "p2" }; 3].map(|name| owned(&[(name, 1)])));
 }
 
-/// `docs/design/hdrf.md` and the allocations that `hdrf_test.go` states, which it does not check: rescaling, and saturated nodes.
+/// `docs/design/hdrf.md`, and the allocations that `hdrf_test.go` states but does not check: rescaling, and saturated nodes.
 #[test]
 fn hierarchical_dominant_shares() {
     let text = state(
@@ -310,13 +327,13 @@ fn hierarchical_dominant_shares() {
     assert_eq!(of, [10, 10, 10, 15, 15]);
 }
 
-/// Issue 1168: a gang of eight quarters starts beside what little runs.
+/// Issue 1168: a job with a minimum of eight tasks, of 0.25 CPUs each, starts beside a running task of 0.25 CPUs.
 #[test]
 fn a_gang_starts_whole() {
     let text =
         state("cpu = 4", "", &[("q1", ""), ("q2", "min_available = 8")], "a:q1:0.25:0:0:1:0", "b:q2:0.25:0:0:8:0");
     assert_eq!(started(&decide("volcano-proportion", &text), "b"), 8);
-    // With less room than a gang needs, no task of it starts.
+    // If the room is less than the minimum needs, no task of the job starts.
     let small = text.replace("cpu = 4", "cpu = 2");
     assert!(decide("volcano-proportion", &small).launched.is_empty());
 }

@@ -1,8 +1,8 @@
 //! Volcano: cases of upstream's table-driven tests, one by one.
 //!
 //! Source: volcano-sh/volcano (August 2026), `actions/{allocate,preempt,reclaim}/*_test.go` and
-//! `plugins/{proportion,capacity}/*_test.go`. Where these tests have 1G next to 1Gi, 1G counts as 1 GiB here and 1Gi as 1.0737. Pods
-//! that may not be preempted are the minimum of their job, or left out with their room.
+//! `plugins/{proportion,capacity}/*_test.go`. If a test of the source uses both 1G and 1Gi, 1G is 1 GiB in this file and 1Gi is 1.0737
+//! GiB. Non-preemptible pods of the source are the minimum of their job in this file, or are omitted together with their room.
 
 use crate::decide;
 use crate::volcano::{owned, started, state};
@@ -10,7 +10,7 @@ use crate::volcano::{owned, started, state};
 const RECLAIM: &str = "actions = [\"reclaim\"]";
 const PREEMPT: &str = "actions = [\"preempt\"]\ngang_preemptable = true";
 
-/// Names and numbers of stopped tasks, and of launched tasks.
+/// The stopped tasks and the launched tasks, by workload.
 type Outcome = (Vec<(String, u32)>, Vec<(String, u32)>);
 
 fn outcome(policy: &str, text: &str) -> Outcome {
@@ -22,7 +22,7 @@ fn expected(evicted: &[(&str, u32)], launched: &[(&str, u32)]) -> Outcome {
     (owned(evicted), owned(launched))
 }
 
-/// `reclaim_test.go`: the queue that is served last loses first, by priority or place.
+/// `reclaim_test.go`: the queue that is served last loses tasks first. The order of service is by priority, then by position.
 #[test]
 fn proportion_sorts_whom_to_reclaim_from() {
     let of = |priorities: [u32; 3], jobs: [u32; 2]| {
@@ -36,7 +36,7 @@ fn proportion_sorts_whom_to_reclaim_from() {
     assert_eq!(of([5, 10, 1], [5, 5]), expected(&[("pg1", 1)], &[("pg3", 1)]), "different queue priority");
 }
 
-/// The same file: idle room on a machine counts, and a machine has no victims if preemption there does not help.
+/// The same file: idle room on a machine counts, and no task is stopped on a machine where the reclaiming task does not fit even then.
 #[test]
 fn reclaim_counts_what_is_idle() {
     let queues = [("q1", "priority = 1"), ("q2", "priority = 2"), ("q3", "weight = 3")];
@@ -56,13 +56,13 @@ fn reclaim_counts_what_is_idle() {
     );
     let queues = [("q1", "weight = 1"), ("q2", "weight = 9")];
     let text = state("cpu = 10\nmemory_gib = 10", RECLAIM, &queues, "v:q1:2:2:0:1:0", "w:q2:3:3:0:1:0");
-    assert_eq!(outcome("volcano-proportion", &text), expected(&[], &[("w", 1)]), "there is room");
+    assert_eq!(outcome("volcano-proportion", &text), expected(&[], &[("w", 1)]), "the task fits without victims");
     let queues = [("q1", ""), ("q2", "min_available = 2")];
     let text = state("cpu = 1\nmemory_gib = 1", RECLAIM, &queues, "pg1:q1:1:1:0:1:0", "pg2:q2:1:1:0:2:1");
     assert_eq!(outcome("volcano-proportion", &text), expected(&[], &[]), "discard partial reclaim");
 }
 
-/// `preempt_test.go`, with gang and priority in one tier.
+/// `preempt_test.go`, with the plugins gang and priority in one tier.
 #[test]
 fn preemption_keeps_to_the_queue() {
     let of = |capacity: &str, queues: &[(&str, &str)], running: &str, waiting: &str| {
@@ -93,7 +93,7 @@ fn preemption_keeps_to_the_queue() {
     );
 }
 
-/// The same file, about #3335: a machine has one slot for pods, whatever else they ask for.
+/// The same file, about #3335: a machine has one slot for pods, whatever other amounts the pods request.
 #[test]
 fn preemption_of_a_slot() {
     for demand in ["cpu = 3, memory_gib = 3, pods = 1", "pods = 1"] {
@@ -106,7 +106,8 @@ fn preemption_of_a_slot() {
     }
 }
 
-/// `allocate_test.go`: two tasks of one job; one each of two queues; a large job does not hold up the other queue.
+/// `allocate_test.go`: both tasks of one job start, or one task of each of two queues. A job that does not fit does not hold up the other
+/// queue.
 #[test]
 fn allocate_goes_by_queues() {
     let of = |memory: &str, waiting: &str| {
@@ -119,8 +120,8 @@ fn allocate_goes_by_queues() {
     assert_eq!(of("4", "pg1:c1:3:1:0:1:0 pg2:c2:1:1:0:1:0"), [0, 1], "high priority queue should not block others");
 }
 
-/// `dequeue_strategy_test.go`, and the cases of FIFO of `allocate_priority_fifo_test.go`. The large jobs are larger than the cluster there,
-/// and would not even wait here: the rest of a larger one is in use.
+/// `dequeue_strategy_test.go`, and the FIFO cases of `allocate_priority_fifo_test.go`. In the source the large jobs are larger than the
+/// cluster. In this test such a job would not even wait, so the cluster is larger and its rest is in use.
 #[test]
 fn strict_and_other_queues() {
     let of = |queues: &[(&str, &str)], waiting: &str| {
@@ -140,9 +141,9 @@ fn strict_and_other_queues() {
     assert!(of(&[strict], "a:q1:4:1:0:1:9 b:q1:1:1:0:1:9 c:q1:1:1:0:1:5").is_empty());
 }
 
-/// `proportion_test.go`, `TestEnqueueAndAllocable`: a queue at its deserved amount of one resource starts a task that requests only the
-/// other; `TestAllocate`: the queue of the highest priority starts first (with enough additional room that each queue deserves a job: the
-/// limit is off there).
+/// `proportion_test.go`. `TestEnqueueAndAllocable`: a queue at its deserved amount of one resource starts a task that requests only the
+/// other resource. `TestAllocate`: the queue of the highest priority starts first. The source switches the limit by deserved amounts off;
+/// in this test the cluster has enough room that each queue deserves a job.
 #[test]
 fn proportion_allocates() {
     let queues = [
@@ -169,7 +170,7 @@ fn proportion_allocates() {
     assert_eq!(decide("volcano-proportion", &text).launched, owned(&[("p3", 1)]));
 }
 
-/// `capacity_test.go`, `TestEnqueueAndAllocatable`: the same for capacity.
+/// `capacity_test.go`, `TestEnqueueAndAllocatable`: the same for the plugin capacity.
 #[test]
 fn capacity_allocates_by_resource() {
     let two = "deserved = { cpu = 2, memory_gib = 2 }";
@@ -192,8 +193,8 @@ fn capacity_allocates_by_resource() {
     assert!(of("pod5:q1:1:1:0:1:0").is_empty());
 }
 
-/// `capacity_test.go` without hierarchy, cases 7 to 10: victims share resources with the reclaiming task, and exceed their queue's deserved
-/// amount of their resources; the reclaiming queue stays within its capability.
+/// `capacity_test.go` without hierarchy, cases 7 to 10. A victim uses a resource that the reclaiming task requests, and its queue exceeds
+/// its deserved amount of the victim's resources. The reclaiming queue stays within its capability.
 #[test]
 fn capacity_reclaims_by_relevant_resources() {
     let of = |capacity: &str, queues: &[(&str, &str)], running: &str, waiting: &str| {
@@ -233,7 +234,8 @@ fn capacity_reclaims_by_relevant_resources() {
     assert_eq!(case_10, expected(&[], &[]));
 }
 
-/// `Test_updateQueueAttrShare`: the largest part of what a queue deserves; 1 where it deserves nothing, whatever it holds.
+/// `Test_updateQueueAttrShare`: a share is the largest ratio of allocation to deserved amount. It is 1 if the queue deserves nothing,
+/// whatever its allocation.
 #[test]
 fn shares_of_deserved_amounts() {
     let of = |deserved: (&str, &str), held: &str| {
@@ -285,7 +287,8 @@ fn capacity_allocates_in_the_tree() {
     assert_eq!(case_4, expected(&[], &[]));
     let queues = [("q5", "root", "capability = { memory_gib = 4 }"), ("q51", "q5", "capability = { memory_gib = 2 }")];
     assert_eq!(of(node, &queues, "", "p11:q51:1:0:0:1:0"), expected(&[], &[("p11", 1)]), "case 5");
-    // Case 7 has no jobs. The limit of each queue is its guarantee, though the guarantees exceed the parent.
+    // In the source case 7 has no jobs. Each child queue is limited to its guarantee, although the guarantees exceed the parent's
+    // capability.
     let six = "capability = { cpu = 6, memory_gib = 4 }\n";
     let child = format!("{six}guarantee = {{ cpu = 4, memory_gib = 3 }}");
     let queues = [("q7", "root", six), ("q71", "q7", child.as_str()), ("q72", "q7", &child)];
@@ -303,8 +306,8 @@ fn capacity_allocates_in_the_tree() {
     assert_eq!(case_11, expected(&[], &[("p14", 1), ("p15", 1)]));
 }
 
-/// `docs/design/capacity-scheduling.md`, story 4: of 60 cards that a queue may hold the other takes back all but the 20 that it is
-/// guaranteed. Derived: the rest of the numbers.
+/// `docs/design/capacity-scheduling.md`, story 4: q1 uses the 60 cards of its capability, and q2 reclaims all but the 20 that are
+/// guaranteed to q1. Derived: the other numbers.
 #[test]
 fn a_guarantee_is_not_taken_back() {
     let q1 = "guarantee = { gpu = 20 }\ndeserved = { gpu = 20 }\ncapability = { gpu = 60 }";
@@ -318,7 +321,7 @@ fn a_guarantee_is_not_taken_back() {
     assert_eq!((started(&answer, "b"), answer.evicted), (80, owned(&[("a", 40)])));
 }
 
-/// `test/e2e/schedulingaction/reclaim.go`, cases 1, 6, 8, 9 and 10: queues of weight 1 on machines of 1 CPU.
+/// `test/e2e/schedulingaction/reclaim.go`, cases 1, 6, 8, 9 and 10: queues of weight 1, and machines with 1 CPU each.
 #[test]
 fn reclaim_end_to_end() {
     let of = |machines: u32, keys: &str, running: &str, waiting: &str| {
@@ -334,8 +337,12 @@ fn reclaim_end_to_end() {
     {
         assert_eq!(*answer, starts, "1: resource is enough; 9: no queue is reclaimable");
     }
-    assert_eq!(of(3, "", &three, "j4:q3:1:0:0:1:0")[0], expected(&[], &[]), "6: overused");
-    assert_eq!(of(3, "", two, "j4:q3:4:0:0:1:0")[0], expected(&[], &[]), "8: larger than what can be reclaimed");
+    assert_eq!(of(3, "", &three, "j4:q3:1:0:0:1:0")[0], expected(&[], &[]), "6: the queue is overused");
+    assert_eq!(
+        of(3, "", two, "j4:q3:4:0:0:1:0")[0],
+        expected(&[], &[]),
+        "8: the task is larger than the reclaimable room"
+    );
     let running = "a1/j1@n0:q1:1:0:0:1:0 a2/j1@n1:q1:1:0:0:1:0 b1/j2@n2:q2:1:0:0:1:0 b2/j2@n3:q2:1:0:0:1:0";
     let (evicted, launched) = &of(4, "", running, "j3:q3:1:0:0:1:9 j4:q4:1:0:0:1:9")[0];
     assert_eq!(*launched, owned(&[("j3", 1), ("j4", 1)]), "10: several queues reclaim");
@@ -343,8 +350,8 @@ fn reclaim_end_to_end() {
     assert_eq!((from("a"), from("b")), (1, 1));
 }
 
-/// `test/e2e/schedulingaction/preempt.go` on 8 CPUs, with the default switches (gang determines the jobs that lack tasks), and
-/// `guarantee.go`.
+/// `test/e2e/schedulingaction/preempt.go` on 8 CPUs, and `guarantee.go`. The switches have their defaults: the plugin gang determines the
+/// jobs that lack tasks.
 #[test]
 fn preemption_and_guarantees_end_to_end() {
     let of = |queues: [&str; 2], running: &str, waiting: &str| {
@@ -354,13 +361,17 @@ fn preemption_and_guarantees_end_to_end() {
             &state("cpu = 8", "actions = [\"allocate\", \"preempt\"]", &queues, running, waiting),
         )
     };
-    assert_eq!(of(["", ""], "low:q1:1:0:0:1:0", "high:q1:1:0:0:1:9"), expected(&[], &[("high", 1)]), "enough");
+    assert_eq!(
+        of(["", ""], "low:q1:1:0:0:1:0", "high:q1:1:0:0:1:9"),
+        expected(&[], &[("high", 1)]),
+        "the cluster has room"
+    );
     let half = of(["min_available = 4", ""], "low:q1:1:0:0:8:0", "high:q1:1:0:0:8:9");
-    assert_eq!(half, expected(&[("low", 4)], &[("high", 4)]), "what it takes to run");
+    assert_eq!(half, expected(&[("low", 4)], &[("high", 4)]), "only the tasks of a minimum");
     let other = of(["min_available = 4", ""], "a:q1:1:0:0:4:0 b:q2:1:0:0:4:0", "high:q1:1:0:0:8:9");
     assert_eq!(other, expected(&[("a", 4)], &[("high", 4)]), "only in the same queue");
     let short = of(["min_available = 8", ""], "a:q1:1:0:0:1:0 b:q2:1:0:0:4:0", "high:q1:1:0:0:8:9");
-    assert_eq!(short, expected(&[], &[]), "the total is not enough");
+    assert_eq!(short, expected(&[], &[]), "all possible victims are not enough");
     let of = |guarantee: u32, cpu: f64| {
         let keys = format!("guarantee = {{ cpu = {guarantee}, memory_gib = {guarantee} }}");
         let job = format!("j:q2:{cpu}:0.5:0:1:0");
@@ -372,5 +383,5 @@ fn preemption_and_guarantees_end_to_end() {
             "j",
         )
     };
-    assert_eq!([of(2, 0.5), of(1, 1.5), of(1, 0.5)], [0, 0, 1], "what another queue is guaranteed is not there");
+    assert_eq!([of(2, 0.5), of(1, 1.5), of(1, 0.5)], [0, 0, 1], "the guarantee of another queue is reserved");
 }

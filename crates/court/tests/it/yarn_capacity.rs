@@ -1,12 +1,13 @@
 //! YARN's capacity scheduler: order, limits, and preemption towards the ideal assignment.
 //!
-//! Sources: apache/hadoop, `TestProportionalCapacityPreemptionPolicy` (a hundred containers of one unit of memory, all of an
-//! excess at once), YARN-6538, YARN-11082; states marked as derived are ours, worked out from the rule.
+//! Sources: apache/hadoop, `TestProportionalCapacityPreemptionPolicy` (100 containers with one unit of memory each; one round preempts a
+//! whole excess), YARN-6538, YARN-11082. States marked as derived are not from the source: they follow from YARN's rules.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Queues A, B, .. with percentages, the most in percent, containers in use and wanted besides.
+/// Returns a state of queues A, B, C and D, each given as its guarantee and its maximum in percent, and its numbers of running and
+/// waiting containers.
 fn text(queues: &[(u32, u32, u32, u32)], policy: &str) -> String {
     let mut text = format!(
         "[capacity]\nmemory_mib = 100\n[policy]\nnatural_termination = 1\nper_round = 1\nresources = \"memory\"\n{policy}\n"
@@ -34,12 +35,12 @@ fn evicted(queues: &[(u32, u32, u32, u32)], policy: &str) -> Vec<(String, u32)> 
 /// `TestProportionalCapacityPreemptionPolicy`.
 #[test]
 fn the_source_s_own_preemptions() {
-    // testIgnore: without pending demand.
+    // testIgnore: no pending demand.
     assert!(evicted(&[(40, 100, 0, 0), (40, 100, 60, 0), (20, 100, 40, 0)], "").is_empty());
     // testProportionalPreemption.
     let one = [(10, 100, 30, 20), (40, 100, 60, 5), (20, 100, 10, 20), (30, 100, 0, 0)];
     assert_eq!(evicted(&one, ""), [("running A".to_owned(), 10)]);
-    // testMaxCap: the other one is at its maximum.
+    // testMaxCap: queue B is at its maximum, so it cannot use containers of A.
     assert!(evicted(&[(40, 100, 55, 10), (40, 45, 45, 10), (20, 100, 0, 0)], "").is_empty());
     // testPreemptCycle.
     let cycle = [(40, 100, 0, 10), (40, 100, 60, 0), (20, 100, 40, 0)];
@@ -51,7 +52,7 @@ fn the_source_s_own_preemptions() {
 fn the_dead_zone() {
     let near = [(40, 100, 36, 10), (40, 100, 43, 0), (20, 100, 21, 0)];
     assert!(evicted(&near, "").is_empty());
-    // Of the 4 that are left A takes 2 and 1, but 0.4 of the last one is nothing, and B and C share that.
+    // 4 units are left. A receives 2, then 1. Its part of the last unit is 0.4, which is rounded to 0, so B receives that unit.
     assert_eq!(evicted(&near, "max_ignored = 0"), [("running B".to_owned(), 2), ("running C".to_owned(), 1)]);
     let off = text(&near, "max_ignored = 0\npreemption = false");
     assert!(decide("yarn-capacity", &off).evicted.is_empty());
@@ -59,7 +60,7 @@ fn the_dead_zone() {
     assert_eq!(decide("yarn-capacity", &kept).evicted, [("running C".to_owned(), 1)]);
 }
 
-/// Derived: a cycle preempts a part of an excess, rounded up to a whole container, and at most a part of the cluster.
+/// Derived: a cycle preempts at most a part of an excess, rounded up to a whole container, and at most a part of the cluster.
 #[test]
 fn the_pace_of_preemption() {
     let cycle = [(40, 100, 0, 10), (40, 100, 60, 0), (20, 100, 40, 0)];
@@ -69,7 +70,7 @@ fn the_pace_of_preemption() {
     assert_eq!(with("per_round = 1", "per_round = 0.04"), 4);
 }
 
-/// Derived: the next container is of the queue that uses the least of its guarantee, by the resource with its largest part.
+/// Derived: the next container is from the queue that uses the smallest part of its guarantee, in its dominant resource.
 #[test]
 fn the_order_of_queues() {
     let text = "[capacity]\nmemory_mib = 100\ncpu = 10\n[[group]]\nname = \"a\"\npercent = 50\n[[group]]\nname = \"b\"\npercent = 50\n\
@@ -77,19 +78,19 @@ fn the_order_of_queues() {
         [[running]]\nname = \"rb\"\ngroup = \"b\"\ndemand = { memory_mib = 30, cpu = 1 }\n\
         [[waiting]]\nname = \"wa\"\ngroup = \"a\"\ndemand = { memory_mib = 60, cpu = 1 }\n\
         [[waiting]]\nname = \"wb\"\ngroup = \"b\"\ndemand = { memory_mib = 60, cpu = 1 }\n";
-    assert_eq!(decide("yarn-capacity", text).launched(), ["wb"], "0.3 of the memory against 0.4 of the cores");
+    assert_eq!(decide("yarn-capacity", text).launched(), ["wb"], "b uses 0.3 of the memory, and a 0.4 of the cores");
     let memory = format!("{text}[policy]\nresources = \"memory\"\n");
     assert_eq!(decide("yarn-capacity", &memory).launched(), ["wa"]);
-    // With priorities: both are below their guarantee, and the more urgent one goes first.
+    // With priorities: both queues are below their guarantees, and the queue of the higher priority is first.
     let urgent = format!("{text}[policy]\nordering = \"priority-utilization\"\n")
         .replace("name = \"a\"\n", "name = \"a\"\npriority = 2\n");
     assert_eq!(decide("yarn-capacity", &urgent).launched(), ["wa"]);
-    // Not so if it is at its guarantee, and the other one below.
+    // If that queue is at its guarantee and the other queue is below, the other queue is first.
     let full = urgent.replace("cpu = 4 }", "cpu = 5 }");
     assert_eq!(decide("yarn-capacity", &full).launched(), ["wb"]);
 }
 
-/// Derived: guarantees as amounts, in percent of the one above, and by weight of the rest; maximums and user limits.
+/// Derived: guarantees given as amounts, as percentages of the parent's guarantee, and as weights in the rest; maximums and user limits.
 #[test]
 fn guarantees_and_limits() {
     let base = "[capacity]\ncpu = 100\n[[group]]\nname = \"a\"\nguarantee = { cpu = 20 }\n[[group]]\nname = \"b\"\npercent = 30\n\
@@ -106,16 +107,16 @@ fn guarantees_and_limits() {
         standing.and_then(|standing| standing.guaranteed[0]).expect("a guarantee")
     };
     assert_eq!(["a", "b", "c", "d", "b1", "b2"].map(guaranteed), [20_000, 30_000, 37_500, 12_500, 10_000, 15_000]);
-    assert_eq!(answer.launched, [("w".to_owned(), 10)], "at most 10 in 100");
+    assert_eq!(answer.launched, [("w".to_owned(), 10)], "the maximum is 10 of 100 cores");
     let limited = base.replace("name = \"a\"\n", "name = \"a\"\nuser_limit_factor = 0.5\n") + &wait("w", "a", 30, "");
-    // Beyond half of 20 by the container that starts when it uses just that.
+    // The user limit is half of the guarantee of 20. A container starts while the usage is at most the limit, so 11 start.
     assert_eq!(decide("yarn-capacity", &limited).launched, [("w".to_owned(), 11)]);
 }
 
-/// YARN-6538, with numbers of ours: of 168 cores in 3 TiB one queue uses all, and the other one wants ten.
+/// YARN-6538, with other numbers: one queue uses all 168 cores of a cluster with 3 TiB of memory, and the other queue requests ten.
 #[test]
 fn the_cores_of_issue_6538() {
     let state = include_str!("../../../../experiments/court/yarn-6538.toml");
-    assert_eq!(decide("yarn-capacity", state).evicted, [("a1".to_owned(), 2)], "a fifth of ten");
+    assert_eq!(decide("yarn-capacity", state).evicted, [("a1".to_owned(), 2)], "a fifth of the ten requested");
     assert!(decide("yarn-capacity@6538", state).evicted.is_empty());
 }

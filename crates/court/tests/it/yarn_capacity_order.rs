@@ -1,12 +1,13 @@
 //! YARN's capacity scheduler: the order of queues, and user limits, in the vectors of its source.
 //!
 //! Source: apache/hadoop, `TestPriorityUtilizationQueueOrderingPolicy`, `TestParentQueue` and `TestLeafQueue` under
-//! `resourcemanager/scheduler/capacity`. All is by memory alone there, as is usual.
+//! `resourcemanager/scheduler/capacity`. In the source only memory counts, which is YARN's default.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Returns the starting order of one container of each queue. Queues: guarantee in percent, usage in percent of it, priority.
+/// Returns the order in which one container of each queue starts. A queue is its guarantee in percent, its usage in percent of the
+/// guarantee, and its priority.
 fn order(by_priority: bool, queues: &[(u32, u32, u32)]) -> String {
     let ordering = if by_priority { "priority-utilization" } else { "utilization" };
     let mut text = "[capacity]\nmemory_mib = 1000\n[policy]\npreemption = false\nresources = \"memory\"\n".to_owned();
@@ -25,8 +26,8 @@ fn order(by_priority: bool, queues: &[(u32, u32, u32)]) -> String {
     decide("yarn-capacity", &text).launched().concat()
 }
 
-/// `TestPriorityUtilizationQueueOrderingPolicy`: all cases but those of partitions that some queues may use and others not. Of a queue
-/// without a guarantee it says a use that it cannot have; here it has none.
+/// `TestPriorityUtilizationQueueOrderingPolicy`: all cases except those with partitions that only some queues may use. The source gives
+/// queues without a guarantee a usage, which is impossible; in this test they use nothing.
 #[test]
 fn queues_by_use_and_priority() {
     // testUtilizationOrdering; in its case 5 no queue has any guarantee in the partition.
@@ -56,13 +57,14 @@ fn queues_by_use_and_priority() {
     for (at, (queues, expected)) in cases.iter().enumerate() {
         assert_eq!(order(true, queues), *expected, "case {}", at + 1);
     }
-    // Cases 17 to 19: those without a guarantee go last.
+    // Cases 17 to 19: queues without a guarantee are last.
     assert_eq!(order(true, &[(0, 0, 1), (30, 120, 1)]), "ba");
     assert_eq!(order(true, &[(30, 10, 1), (0, 0, 1)]), "ab");
     assert_eq!(order(true, &[(0, 0, 1), (0, 0, 2), (10, 20, 0), (30, 110, 0), (30, 20, 3)]), "ecdba");
 }
 
-/// The leaf that is served first: of queues with parents, percentages, GiB in use and whether they want more.
+/// Returns the leaf that is served first. A queue is its name, its parent, its percentage, its usage in GiB, and whether it requests
+/// another GiB.
 fn first(gib: u32, queues: &[(&str, &str, f64, u32, bool)]) -> String {
     let mut text = format!("[capacity]\nmemory_gib = {gib}\n[policy]\nresources = \"memory\"\n");
     for (name, parent, percent, used, wants) in queues {
@@ -82,11 +84,11 @@ fn first(gib: u32, queues: &[(&str, &str, f64, u32, bool)]) -> String {
 /// `TestParentQueue`.
 #[test]
 fn queues_level_by_level() {
-    // testSingleLevelQueues: 6 GiB of 20 to a, 14 to b.
+    // testSingleLevelQueues: of 20 GiB, a is guaranteed 6 and b 14.
     for (a, b, expected) in [(0, 1, "a"), (2, 2, "b"), (3, 4, "b"), (3, 8, "a")] {
         assert_eq!(first(20, &[("a", "root", 30.0, a, true), ("b", "root", 70.0, b, true)]), expected, "{a} {b}");
     }
-    // testMultiLevelQueues: the next queue of a (with a1 and a2), b (with b1, b2 and b3) and c, of 30 GiB.
+    // testMultiLevelQueues, with 30 GiB: the next of the leaves a1 and a2 below a, b1, b2 and b3 below b, and c1111 below c.
     let tree = |uses: [u32; 6], wants: [bool; 6]| {
         let leaf = |at: usize, name, parent, percent: f64| (name, parent, percent, uses[at], wants[at]);
         first(
@@ -112,15 +114,15 @@ fn queues_level_by_level() {
     assert_eq!(tree([1, 0, 0, 4, 0, 1], [false, false, false, false, true, true]), "c1111");
     assert_eq!(tree([1, 0, 0, 4, 2, 3], [true, true, true, false, true, true]), "a2");
     assert_eq!(tree([1, 2, 0, 4, 2, 3], [false, false, true, false, true, true]), "b1");
-    // testOffSwitchSchedulingMultiLevelQueues: 2 GiB of 20 to b2, 7 to b3.
+    // testOffSwitchSchedulingMultiLevelQueues: of 20 GiB, b2 is guaranteed 2 and b3 7.
     for (two, three, expected) in [(0, 1, "b2"), (1, 2, "b3")] {
         let b = ("b", "root", 50.0, 0, false);
         assert_eq!(first(20, &[b, ("b2", "b", 20.0, two, true), ("b3", "b", 70.0, three, true)]), expected);
     }
 }
 
-/// The application that is served first, of a queue that is guaranteed 8.5% of some GiB. Applications: GiB in use; and the size and number
-/// of the containers that they want.
+/// Returns the application that is served first in a queue with a guarantee of 8.5% of `gib`. An application is its usage in GiB, and the
+/// size and the number of its waiting containers.
 fn served(gib: u32, keys: &str, apps: &[(u32, u32, u32)]) -> Option<usize> {
     let mut text = format!("[capacity]\nmemory_gib = {gib}\n[policy]\nresources = \"memory\"\npreemption = false\n");
     text += "minimum_allocation = { memory_gib = 1 }\n";
@@ -137,7 +139,7 @@ fn served(gib: u32, keys: &str, apps: &[(u32, u32, u32)]) -> Option<usize> {
     first.0.strip_prefix("waiting-").and_then(|at| at.parse().ok())
 }
 
-/// `TestLeafQueue`, step by step: a user there is an application here.
+/// `TestLeafQueue`, step by step. A user of the source is an application in this test.
 #[test]
 fn user_limits() {
     let limit = |percent: f64, factor: &str| format!("user_limit_percent = {percent}\n{factor}");
@@ -147,8 +149,8 @@ fn user_limits() {
         |keys: &str, used: (u32, u32), left: (u32, u32)| served(16, keys, &[(used.0, 3, left.0), (used.1, 1, left.1)]);
     let half = limit(50.0, &factor(2));
     assert_eq!(two(&half, (0, 0), (2, 2)), Some(0));
-    assert_eq!(two(&half, (3, 0), (1, 2)), Some(1), "3 are beyond the half of 3 and 1");
-    assert_eq!(two(&half, (3, 1), (1, 1)), Some(0), "3 are not beyond the half of 4 and 1, up to whole GiB");
+    assert_eq!(two(&half, (3, 0), (1, 2)), Some(1), "a usage of 3 exceeds half of 3 + 1");
+    assert_eq!(two(&half, (3, 1), (1, 1)), Some(0), "a usage of 3 does not exceed half of 4 + 1, rounded up to GiB");
     let decimal = limit(50.1, &factor(2));
     assert_eq!(two(&decimal, (0, 0), (2, 2)), Some(0));
     assert_eq!(two(&decimal, (3, 0), (1, 2)), Some(0));
@@ -162,7 +164,7 @@ fn user_limits() {
     assert_eq!([0, 1, 2].map(|used| one(&usual, used)), [true, true, false]);
     assert_eq!([2, 3].map(|used| one(&limit(100.0, &factor(10)), used)), [true, true]);
     assert!(!one(&limit(100.0, "user_limit_factor = 10\nmax_percent = 50"), 4));
-    // testSingleQueueWithMultipleUsers: of the first one's two applications the second has nothing.
+    // testSingleQueueWithMultipleUsers. The first user has two applications in the source, and the second of them has no containers.
     let three = |keys: &str, used: [u32; 3], left: [u32; 3]| {
         served(8, keys, &[(used[0], 1, left[0]), (used[1], 3, left[1]), (used[2], 1, left[2])])
     };
@@ -176,10 +178,10 @@ fn user_limits() {
     assert_eq!(three(&limit(25.0, &factor(1)), [3, 3, 1], [17, 0, 1]), Some(2));
 }
 
-/// `TestLeafQueue`, by dominant resources.
+/// `TestLeafQueue`, with limits by dominant resources.
 #[test]
 fn limits_of_several_resources() {
-    // testHeadroomCheckWithDRF: of 99 GiB in 100 another container of 10 GiB is too much.
+    // testHeadroomCheckWithDRF: the queue uses 90 GiB of at most 99, so another container of 10 GiB does not fit.
     let queue = "percent = 80\nmax_percent = 99\nuser_limit_factor = 10\nuser_limit_percent = 100";
     let text = |memory: u32| {
         format!(
@@ -190,10 +192,10 @@ fn limits_of_several_resources() {
         )
     };
     assert!(decide("yarn-capacity", &text(10)).launched.is_empty());
-    assert_eq!(decide("yarn-capacity", &text(9)).launched(), ["w"], "derived");
+    assert_eq!(decide("yarn-capacity", &text(9)).launched(), ["w"], "derived: a container of 9 GiB fits");
 }
 
-/// `TestAbsoluteResourceConfiguration`: guarantees and maximums of queues in GiB and cores, and of queues below two of them.
+/// `TestAbsoluteResourceConfiguration`: queues with guarantees and maximums in GiB and cores, and child queues of two of them.
 #[test]
 fn guarantees_as_amounts() {
     let queues = [
@@ -205,7 +207,7 @@ fn guarantees_as_amounts() {
         ("a2", "a", (50, 5), None),
         ("b1", "b", (40, 10), None),
     ];
-    // Guaranteed MiB and cores, and the most.
+    // Returns the guarantee and the maximum of a queue, each in MiB and cores.
     let of = |gib: u32, cores: u32, queue: &str| {
         let mut text = format!("[capacity]\nmemory_gib = {gib}\ncpu = {cores}\n");
         for (name, parent, (memory, cpu), most) in queues {
@@ -226,7 +228,7 @@ fn guarantees_as_amounts() {
     assert_eq!(of(250, 40, "c"), [(25 * GIB, 5), (150 * GIB, 20)]);
     assert_eq!(of(250, 40, "a1"), [(50 * GIB, 5), (200 * GIB, 30)]);
     assert_eq!(of(250, 40, "b1"), [(40 * GIB, 10), (150 * GIB, 30)]);
-    // testEffectiveResourceAfterReducingClusterResource: half of the cluster is gone.
+    // testEffectiveResourceAfterReducingClusterResource: half of the cluster is removed.
     assert_eq!(of(125, 20, "a"), [(64_000, 6), (128_000, 20)]);
     assert_eq!(of(125, 20, "b"), [(32_000, 6), (128_000, 20)]);
     assert_eq!(of(125, 20, "c"), [(16_000, 3), (128_000, 20)]);

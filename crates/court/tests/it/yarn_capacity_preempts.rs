@@ -1,21 +1,22 @@
 //! YARN's capacity scheduler: preemption in the vectors of its source.
 //!
-//! Source: apache/hadoop, the tests under `resourcemanager/monitor/capacity` (trunk). All of an excess is taken at once there, and
-//! queues may have priorities.
+//! Source: apache/hadoop, the tests under `resourcemanager/monitor/capacity` (trunk). In the source one round preempts a whole excess,
+//! and queues may have priorities.
 
 use crate::decide;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Amounts of memory, cores and devices as `M:C:G`, or the first of them.
+/// Returns amounts in TOML, from `M:C:G` (memory, cores and devices), `M:C` or `M`.
 fn amounts(text: &str) -> String {
     let all = ["memory_mib", "cpu", "gpu"].iter().zip(text.split(':'));
     let all: Vec<String> = all.map(|(name, amount)| format!("{name} = {amount}")).collect();
     format!("{{ {} }}", all.join(", "))
 }
 
-/// Returns the stopped containers, by queue. A line: dots by depth and a name, guarantee, maximum; of leaves also the running and the
-/// waiting containers, as `N*SIZE`, or `N` of one unit; after a bar the keys of the queue. Only memory counts, unless the amounts have more
+/// Returns the number of stopped containers by queue. A line describes a queue: its name, with a dot for each level of depth, its
+/// guarantee and its maximum. A line of a leaf also has the running and the waiting containers, as `N*SIZE`, or `N` of one unit;
+/// different containers are joined by `+`. Keys of the queue follow after a bar. Only memory counts, unless the amounts have more
 /// resources.
 fn stopped(whole: &str, policy: &str, lines: &str) -> BTreeMap<String, u32> {
     let by = if whole.contains(':') { "dominant" } else { "memory" };
@@ -51,7 +52,7 @@ fn stopped(whole: &str, policy: &str, lines: &str) -> BTreeMap<String, u32> {
     all
 }
 
-/// A test of the source: its name, the cluster, switches, the queues, and the containers stopped of each.
+/// A test of the source: its name, the cluster, the policy's keys, the queues, and the expected number of stopped containers by queue.
 type Case<'a> = (&'a str, &'a str, &'a str, &'a str, &'a [(&'a str, u32)]);
 
 fn check(cases: &[Case]) {
@@ -70,13 +71,13 @@ fn side_by_side() {
     let disabled = "A 55 100 0 10\nB 25 100 54 0 B?\nC 20 100 46 0";
     let satisfied = "A 40 100 55 10\nB 40 100 45 10\nC 20 100 0 0";
     check(&[
-        // 103 are in use there, of 100.
+        // In the source 103 units of 100 are in use. In this test the cluster has 103 units.
         ("testDeadzone", "103", "", "A 40 100 39 10\nB 40 100 43 0\nC 20 100 21 0", &[]),
         ("testPerQueueDisablePreemption, B disabled", "100", "", &disabled.replace("B?", FIXED), &[("C", 10)]),
         ("testPerQueueDisablePreemption", "100", "", &disabled.replace("B?", ""), &[("B", 4), ("C", 6)]),
         ("testOverCapacityImbalance", "100", "", satisfied, &[]),
         ("testNaturalTermination", "100", "natural_termination = 0.1", satisfied, &[]),
-        // Without the reservation: there is room.
+        // In this test no container is reserved, and the cluster has room.
         ("testPreemptionNotHappenForSingleReservedQueue", "100", "", "A 40 100 70 30\nB 40 100 0 0\nC 20 100 0 0", &[]),
         (
             "testPreemptionWithVCoreResource",
@@ -133,7 +134,7 @@ fn trees() {
             G 250 1000\n.H 100 1000 240 0\n.I 150 1000 250 0",
             &[],
         ),
-        // E uses 110 and may use 109.
+        // E uses 110 units, and its maximum is 109.
         (
             "testPerQueueDisablePreemptionOverAbsMaxCapacity",
             "1000",
@@ -175,7 +176,7 @@ fn trees() {
     ]);
 }
 
-/// `TestProportionalCapacityPreemptionPolicyInterQueueWithDRF`, and `..PreemptToBalance` as it is usual.
+/// `TestProportionalCapacityPreemptionPolicyInterQueueWithDRF`, and `..PreemptToBalance` with its switch off, which is the default.
 #[test]
 fn several_resources() {
     check(&[
@@ -186,7 +187,7 @@ fn several_resources() {
             "a 50:100 100:200 20*2:4 10*3:7\nb 50:100 100:200 30*2:4 10*4:5",
             &[("b", 5)],
         ),
-        // The queue uses 50:50 there, and its containers are 2:1 each.
+        // In the source the usage of queue a is 50:50, and its containers are 2:1 each.
         (
             "testInterQueuePreemptionWithNaturalTerminationFactor",
             "100:50",
@@ -257,7 +258,7 @@ fn queues_with_priorities() {
             c 40 100 1 30 | priority = 1",
             &[("a1", 6), ("a2", 1), ("b1", 13), ("b2", 10)],
         ),
-        // The containers of a1 and b1 are together more than these queues use there; here they are as much.
+        // In the source the containers of a1 and b1 add up to more than the usage of these queues. In this test they equal the usage.
         (
             "testPriorityPreemptionWithMandatoryResourceForHierarchicalOfQueues",
             "100:200",
@@ -275,7 +276,7 @@ fn queues_with_priorities() {
             .a2 30:45:0 100:50:10 10*2:4:0 2*15:10:2 | priority = 2\nb 50:40:7 100:100:10 10*2:1:0 2*15:5:1 | priority = 1",
             &[("a1", 7)],
         ),
-        // The source counts those of a. Neither may keep a third device: it is beyond the maximum of both.
+        // The source checks only the containers of a. Neither a nor b may keep a third device, which exceeds the maximum of the queue.
         (
             "test3ResourceTypesInterQueuePreemption",
             "30:18:6",

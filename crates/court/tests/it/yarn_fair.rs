@@ -1,14 +1,14 @@
 //! YARN's fair scheduler: order, fair shares, starvation and preemption.
 //!
-//! Sources: apache/hadoop, `TestDominantResourceFairnessPolicy`, `TestComputeFairShares` (as unit tests of the policy) and the
-//! rules of `TestFairSchedulerPreemption`; states marked as derived are ours, worked out from the rule.
+//! Sources: apache/hadoop, `TestDominantResourceFairnessPolicy`, `TestComputeFairShares` (as unit tests of the policy) and the rules of
+//! `TestFairSchedulerPreemption`. States marked as derived are not from the source: they follow from YARN's rules.
 
 use crate::{decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
 use plimsoll_policies::Registry;
 use std::fmt::Write as _;
 
-/// Queues with keys, and workloads as `KIND NAME QUEUE MEMORY CPU TASKS`.
+/// Returns a state of queues with keys, and of workloads given as `KIND NAME QUEUE MEMORY CPU TASKS`.
 fn text(cluster: (u32, u32), queues: &[(&str, &str)], workloads: &str) -> String {
     let mut text = format!("[capacity]\nmemory_mib = {}\ncpu = {}\n", cluster.0, cluster.1);
     for (name, keys) in queues {
@@ -26,8 +26,8 @@ fn text(cluster: (u32, u32), queues: &[(&str, &str)], workloads: &str) -> String
     text
 }
 
-/// The pairs of `TestDominantResourceFairnessPolicy`, as queues with a container's room left: the first is served. The last two are
-/// `testCompareSchedulablesWithClusterResourceChanges`.
+/// The pairs of `TestDominantResourceFairnessPolicy`: two queues compete for the room of one container, and the first of the pair is
+/// served. The last two pairs are from `testCompareSchedulablesWithClusterResourceChanges`.
 #[test]
 fn the_one_that_is_served() {
     let cases = [
@@ -48,7 +48,7 @@ fn the_one_that_is_served() {
         ((8000, 6), ("", 2000, 1), ("", 1000, 2)),
     ];
     for (cluster, one, other) in cases {
-        // The room is for one of the two.
+        // The free room is enough for one of the two containers.
         let room = (cluster.0 - one.1 - other.1, cluster.1 - one.2 - other.2);
         let workloads = format!(
             "running r1 b {} {} 1\nrunning r2 a {} {} 1\nwaiting w2 a {} {} 1\nwaiting w1 b {} {} 1",
@@ -59,7 +59,7 @@ fn the_one_that_is_served() {
     }
 }
 
-/// Issue YARN-11482: the second one is judged by what the first uses.
+/// Issue YARN-11482: the fault compares the usage of the first queue, instead of its own, with the second queue's minimum share.
 #[test]
 fn the_order_of_issue_11482() {
     let queues = [("s1", ""), ("s2", "min = { memory_mib = 5000 }")];
@@ -80,7 +80,7 @@ fn shares_of_active_queues() {
     let queues = [("a", "weight = 3"), ("b", ""), ("idle", "weight = 9"), ("capped", "max = { cpu = 1 }")];
     let workloads = "running r1 a 10 1 1\nwaiting w1 b 10 1 1\nwaiting w2 capped 10 1 1";
     let answer = decide("yarn-fair", &text((8000, 17), &queues, workloads));
-    // Memory by 3:1:1, cores by 3:1 after the one of the capped queue.
+    // Memory is divided in the ratio 3:1:1. Of the 17 cores the capped queue has one, and the other 16 are divided 3:1.
     assert_eq!(answer.share("a", "fair share of memory"), 4800.0 / 1024.0);
     assert_eq!(answer.share("a", "fair share of cpu"), 12.0);
     assert_eq!(answer.share("b", "fair share of cpu"), 4.0);
@@ -88,25 +88,25 @@ fn shares_of_active_queues() {
     assert_eq!(answer.share("idle", "fair share of memory"), 0.0);
 }
 
-/// Derived from `TestFairSchedulerPreemption`: one queue fills a cluster; the fair share of another one is half of it, and at a threshold
-/// of 0.5 of that it takes a quarter.
+/// Derived from `TestFairSchedulerPreemption`: one queue fills a cluster, and the fair share of another queue is half of the cluster.
+/// With a threshold of 0.5 the other queue takes half of its fair share, a quarter of the cluster.
 #[test]
 fn a_starved_application_takes_up_to_the_threshold() {
     let full = "running r1 a 1000 1 8\nwaiting w1 b 1000 1 8";
     let answer = decide("yarn-fair", &text((8000, 8), &[("a", ""), ("b", "")], full));
-    // The fair share is 4, the threshold half of it.
+    // The fair share is 4 cores, and the threshold is half of it.
     assert_eq!(answer.evicted, [("r1".to_owned(), 2)]);
     assert_eq!(answer.launched, [("w1".to_owned(), 2)]);
     let eager = [("a", ""), ("b", "preemption_threshold = 1.0")];
     assert_eq!(decide("yarn-fair", &text((8000, 8), &eager, full)).evicted, [("r1".to_owned(), 4)]);
-    // Not from a queue that gives nothing back, and not from one that stays below its share.
+    // A queue that is not reclaimable loses no container, and without preemption no queue does.
     let kept = [("a", "reclaimable = false"), ("b", "")];
     assert!(decide("yarn-fair", &text((8000, 8), &kept, full)).evicted.is_empty());
     let off = format!("{}[policy]\npreemption = false\n", text((8000, 8), &[("a", ""), ("b", "")], full));
     assert!(decide("yarn-fair", &off).evicted.is_empty());
 }
 
-/// Derived: containers of one machine, the first with sufficient victims.
+/// Derived: all victims of a container are on one machine, the first with sufficient victims.
 #[test]
 fn containers_of_one_machine() {
     let mut text = "[[machine]]\nname = \"m1\"\ncpu = 3\n[[machine]]\nname = \"m2\"\ncpu = 5\n".to_owned();
@@ -119,7 +119,8 @@ fn containers_of_one_machine() {
         );
     }
     text += "[[waiting]]\nname = \"w\"\ngroup = \"b\"\ndemand = { cpu = 4 }\n";
-    // It lacks 2 at the threshold of half of its share, which is no container of 4; at the whole share it is one.
+    // With a threshold of half of its fair share, b lacks 2 cores, which are less than a container of 4. With the whole share as the
+    // threshold, b lacks 4 cores.
     assert!(decide("yarn-fair", &text).evicted.is_empty());
     let eager = text.replace("name = \"b\"\n", "name = \"b\"\npreemption_threshold = 1\n");
     let answer = decide("yarn-fair", &eager);
@@ -127,8 +128,8 @@ fn containers_of_one_machine() {
     assert_eq!(answer.launched(), ["w"]);
 }
 
-/// Derived: below its minimum share a queue takes it from those above their fair share, but the last application gets what its demand
-/// has *beyond* that; under the guard it gets what the queue lacks.
+/// Derived: a queue below its minimum share takes the shortage from queues above their fair share. But the last application receives only
+/// the part of its demand *beyond* that shortage. With the guard it receives the shortage.
 #[test]
 fn the_rest_of_a_minimum() {
     let queues = [("a", "weight = 7"), ("b", "min = { memory_mib = 3000, cpu = 3 }\npreemption_threshold = 0")];

@@ -1,13 +1,14 @@
 //! YARN's fair scheduler: shares, order and preemption in the vectors of its source.
 //!
 //! Source: apache/hadoop, `TestFairScheduler`, `TestFairSchedulerFairShare`, `TestFairSchedulerPreemption` and `TestFSAppStarvation`
-//! under `resourcemanager/scheduler/fair`. Preemption is without time-outs there as it is here.
+//! under `resourcemanager/scheduler/fair`. Preemption has no time-outs, neither in the source nor in this file.
 
 use crate::{Answer, decide};
 use std::fmt::Write as _;
 
-/// Lines: `queue NAME PARENT KEYS`, keys with `;` between them; and `running` or `waiting`, with a name (before a bar that of the
-/// application), a queue, `MEMORY:CORES`, tasks, and a machine.
+/// Returns the decisions on a state of lines. A line of a queue is `queue NAME PARENT KEYS`, with `;` between keys. A line of a workload
+/// is `running` or `waiting`, a name (`APPLICATION/NAME` if several workloads are one application), a queue, `MEMORY:CORES`, the number
+/// of tasks, and optionally a machine.
 fn decided(top: &str, lines: &str) -> Answer {
     let mut text = format!("{top}\n");
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -30,7 +31,7 @@ fn pool(memory: u32, cores: u32) -> String {
     format!("[capacity]\nmemory_mib = {memory}\ncpu = {cores}")
 }
 
-/// Fair shares of memory in MiB.
+/// Returns the fair shares of memory in MiB.
 fn memory<const N: usize>(answer: &Answer, queues: [&str; N]) -> [f64; N] {
     queues.map(|queue| answer.share(queue, "fair share of memory") * 1024.0)
 }
@@ -45,7 +46,7 @@ fn shares() {
         let lines = queues.collect::<String>() + asks;
         memory(&decided(&pool(top.0, top.1), &lines), ["queueA", "queueB"])
     };
-    // testFairShareWithHighMaxResources, which is two of 2^30 there.
+    // testFairShareWithHighMaxResources: each of two queues has a maximum of 2^30 MiB.
     let high = "max = { memory_mib = 1073741824, cpu = 1000 }; weight = ";
     assert_eq!(two((8192, 8), &format!("{high}0.25|{high}0.75"), &asks(1024, 6144)), [2048.0, 6144.0]);
     // testFairShareWithLowMaxResources.
@@ -58,11 +59,12 @@ fn shares() {
     assert_eq!(two((8192, 8), &format!("{least}|{least}"), &asks(2048, 6144)), [1.0, 1.0]);
     let some = "min = { memory_mib = 1024, cpu = 1 }; weight = 0.5";
     assert_eq!(two((8192, 8), &format!("{some}|{some}"), &asks(4096, 4096)), [4096.0, 4096.0]);
-    // testSimpleFairShareCalculation: a third of 10,240, and the rest to each.
+    // testSimpleFairShareCalculation: each queue has a third of 10,240 MiB, rounded up.
     let three = "queue queue1 root\nqueue queue2 root\nqueue default root\n\
         waiting a queue1 10240:1 1\nwaiting b queue2 10240:1 1\nwaiting c default 10240:1 1";
     assert_eq!(memory(&decided(&pool(10240, 1), three), ["queue1", "queue2", "default"]), [3414.0; 3]);
-    // testSimpleHierarchicalFairShareCalculation, where each asks for more than there is.
+    // testSimpleHierarchicalFairShareCalculation. In the source each application requests more than the cluster has, in this test all of
+    // it.
     let tree = "queue parent root\nqueue queue2 parent\nqueue queue3 parent\nqueue default root\n\
         waiting a queue2 240:1 1\nwaiting b queue3 240:1 1\nwaiting c default 240:1 1";
     assert_eq!(memory(&decided(&pool(240, 1), tree), ["default", "queue2", "queue3"]), [120.0, 60.0, 60.0]);
@@ -73,7 +75,7 @@ fn shares() {
 fn shares_of_active_queues() {
     let queues = "queue parentA root weight = 8\nqueue A1 parentA\nqueue A2 parentA\nqueue A3 parentA\nqueue A4 parentA\n\
         queue parentB root weight = 1\nqueue B1 parentB\nqueue B2 parentB\nqueue default root\n";
-    // Each percentage may be off by less than one there.
+    // The source accepts a deviation of less than one percentage point.
     let check = |cores: u32, asks: &str, expected: &[(&str, f64)]| {
         let answer = decided(&pool(16384, cores), &format!("{queues}{asks}"));
         for (queue, percent) in expected {
@@ -109,10 +111,10 @@ fn named(all: &[(&str, u32)]) -> Vec<(String, u32)> {
     all.iter().map(|(name, tasks)| ((*name).to_owned(), *tasks)).collect()
 }
 
-/// `TestFairScheduler`: dominant resource fairness, container by container; the last ones have no room.
+/// `TestFairScheduler`: dominant resource fairness. Containers start one by one until no next container has room.
 #[test]
 fn the_order_of_containers() {
-    // testBasicDRFAssignment; app2 has no room for its second one there, either.
+    // testBasicDRFAssignment. As in the source, the second container of app2 has no room.
     let one = "queue queue1 root\nwaiting app1 queue1 2048:1 2\nwaiting app2 queue1 1024:2 2";
     assert_eq!(launched(8192, 5, one), named(&[("app1", 2), ("app2", 1)]));
     // testBasicDRFWithQueues.
@@ -124,7 +126,7 @@ fn the_order_of_containers() {
         waiting app1 subqueue1 3074:1 2\nwaiting app2 subqueue1 1024:3 2\nwaiting app3 subqueue2 2048:2 2\n\
         waiting app4 queue2 1024:2 2";
     assert_eq!(launched(12288, 12, tree), named(&[("app1", 1), ("app4", 2), ("app3", 2), ("app2", 1)]));
-    // testChildMaxResources, with the maximum of children at each of them; testFairShareWithLowMaxResources.
+    // testChildMaxResources, with the children's maximum stated for each child, and testFairShareWithLowMaxResources.
     let most = "max = { memory_mib = 2048, cpu = 2 }";
     let children = format!(
         "queue queueA root\nqueue queueB queueA {most}\nqueue queueC queueA {most}\n\
@@ -141,7 +143,7 @@ fn the_order_of_containers() {
     assert_eq!(["app1", "app2"].map(|app| sum(low, app)), [1, 3]);
 }
 
-/// Containers of the greedy application that are stopped, and those of the starved one that start.
+/// Returns the number of stopped containers of the greedy application, and the number of started containers of the starving one.
 fn preempted(fair: bool, greedy: &[(&str, u32, &str)], others: &str, starved: &str) -> (u32, u32) {
     let (threshold, min) = if fair { (1, "") } else { (0, "min = { memory_mib = 4096, cpu = 4 }") };
     let mut lines = format!("queue preemptable root preemption_threshold = {threshold}\n");
@@ -161,8 +163,9 @@ fn preempted(fair: bool, greedy: &[(&str, u32, &str)], others: &str, starved: &s
     (count(&answer.evicted, "greedy"), count(&answer.launched, "starving"))
 }
 
-/// `TestFairSchedulerPreemption`: two machines of 4 GiB and 12 cores that one application fills with 8 containers; another one wants 4 that
-/// are twice as large. By minimum shares of half of the memory, and by fair shares.
+/// `TestFairSchedulerPreemption`: two machines have 4 GiB and 12 cores each, and one application fills their memory with 8 containers.
+/// Another application requests 4 containers of twice the size. Its queue has a minimum share of half of the memory, or only fair shares
+/// count.
 #[test]
 fn preemption() {
     for fair in [false, true] {
@@ -175,18 +178,19 @@ fn preemption() {
         assert_eq!(preempted(fair, &full("child-1"), "", "n-child-1"), (4, 2), "{fair}");
         assert_eq!(preempted(fair, &full("n-child-1"), "", "child-1"), (0, 0), "{fair}");
     }
-    // Derived: it lacks 4 GiB and 8 cores, which is memory for 2 containers of 2 GiB and 2 cores.
+    // Derived: queue b lacks 4 GiB and 8 cores. That memory is enough for 2 containers of 2 GiB and 2 cores.
     let cores = "queue a root weight = 0\nqueue b root preemption_threshold = 0; min = { memory_mib = 4096, cpu = 8 }\n\
         running a a 1024:3 8\nwaiting b b 2048:2 4";
     let answer = decided(&pool(8192, 24), cores);
     assert_eq!((answer.evicted, answer.launched), (named(&[("a", 4)]), named(&[("b", 2)])));
-    // testPreemptionBetweenSiblingQueuesWithParentAtFairShare, by fair shares alone, and its second step.
+    // testPreemptionBetweenSiblingQueuesWithParentAtFairShare, only by fair shares. The second assertion is its second step.
     assert_eq!(preempted(true, &[("child-1", 4, "m1"), ("child-1", 4, "m2")], "", "preemptable-sibling"), (4, 2));
     let others = "running sibling preemptable-sibling 2048:2 2 m1\nwaiting sibling-waits preemptable-sibling 2048:2 2";
     assert_eq!(preempted(true, &[("child-1", 4, "m2")], others, "child-2"), (2, 1));
 }
 
-/// `TestFSAppStarvation`: of four queues that ask for a container three are starved: below their minimum share, or below their fair share.
+/// `TestFSAppStarvation`: each of four queues requests a container. One queue is below its minimum share and two are below their fair
+/// shares; these three are starved.
 #[test]
 fn starvation() {
     let lines = "queue default root\nqueue no-preemption root preemption_threshold = 0\n\

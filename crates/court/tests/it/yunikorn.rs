@@ -1,12 +1,12 @@
 //! YuniKorn: the order of queues and applications, and preemption for guarantees.
 //!
-//! Sources: apache/yunikorn-core, `sorters_test.go`, `queue_test.go`, `resources_test.go` (as unit tests of the policy), pull requests 64,
-//! 759 (YUNIKORN-2270) and 1157 (YUNIKORN-3449); states marked as derived are ours, worked out from the rule.
+//! Sources: apache/yunikorn-core, `sorters_test.go`, `queue_test.go`, `resources_test.go` (as unit tests of the policy), pull requests
+//! 64, 759 (YUNIKORN-2270) and 1157 (YUNIKORN-3449). States marked as derived are not from the source: they follow from YuniKorn's rules.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Queues with keys, and workloads as `KIND NAME QUEUE CPU TASKS PRIORITY`.
+/// Returns a state of queues with keys, and of workloads given as `KIND NAME QUEUE CPU TASKS PRIORITY`.
 fn text(cpu: u32, queues: &[(&str, &str)], workloads: &str) -> String {
     let mut text = format!("[capacity]\ncpu = {cpu}\n");
     for (name, keys) in queues {
@@ -24,7 +24,8 @@ fn text(cpu: u32, queues: &[(&str, &str)], workloads: &str) -> String {
     text
 }
 
-/// `TestSortQueuesWithGuarantees`: guarantees 500, 300, 200, 200; used 300, 200, 100, 100; the last is the most urgent.
+/// `TestSortQueuesWithGuarantees`: the guarantees are 500, 300, 200 and 200, and the usage is 300, 200, 100 and 100. The last queue is
+/// the most urgent.
 #[test]
 fn queues_with_guarantees() {
     let queues = [
@@ -37,7 +38,7 @@ fn queues_with_guarantees() {
         waiting w0 q0 1 1 1\nwaiting w1 q1 1 1 1\nwaiting w2 q2 1 1 1\nwaiting w3 q3 1 1 3";
     let text = text(1000, &queues, workloads);
     assert_eq!(decide("yunikorn-fair", &text).launched(), ["w3", "w2", "w0", "w1"]);
-    // Ratios first: of the equal ones the more urgent.
+    // Ratios before priorities: of queues with equal ratios the more urgent is first.
     let unsorted = format!("{text}[policy]\npriority = false\n");
     assert_eq!(decide("yunikorn-fair", &unsorted).launched(), ["w3", "w2", "w0", "w1"]);
     let urgent = unsorted.replace(
@@ -49,7 +50,7 @@ fn queues_with_guarantees() {
     assert_eq!(decide("yunikorn-fair", &urgent.replace("priority = false", "priority = true")).launched()[0], "w1");
 }
 
-/// Checks the order of asks of queues with these usages and priorities, without and with priorities first.
+/// Checks the order in which one task of each queue starts: `fair` with ratios before priorities, `urgent` with priorities before ratios.
 fn sorted(guaranteed: [u32; 4], used: [u32; 4], priorities: [u32; 4], fair: [&str; 4], urgent: [&str; 4]) {
     let mut state = "[capacity]\nmemory = 1000\nvcore = 1000\n".to_owned();
     for at in 0..4 {
@@ -79,8 +80,8 @@ fn sorted_queues() {
     sorted(none, [200, 300, 100, 100], priorities, ["w3", "w2", "w0", "w1"], ["w3", "w2", "w0", "w1"]);
 }
 
-/// `TestSortAppsFair`, `TestSortAppsPriorityFair`, `TestSortAppsFifo` and `TestSortAppsPriorityFifo`: applications of one queue, the
-/// first submitted first.
+/// `TestSortAppsFair`, `TestSortAppsPriorityFair`, `TestSortAppsFifo` and `TestSortAppsPriorityFifo`: applications of one queue, in the
+/// order of their submission.
 #[test]
 fn sorted_applications() {
     let order = |keys: &str, policy: &str, used: [u32; 4], priorities: [u32; 4]| -> Vec<usize> {
@@ -110,8 +111,8 @@ fn sorted_applications() {
     assert_eq!(order(fifo, "", none, [0, 5, 0, 4]), [1, 3, 0, 2]);
 }
 
-/// `TestQueueStarvation...` and `TestStarvation...`: a small queue that uses a tenth of its guarantee waits until a large one does. The
-/// cluster has room for as much as starts before the small one, and for that.
+/// `TestQueueStarvation...` and `TestStarvation...`: a small queue that uses a tenth of its guarantee waits until a large queue uses as
+/// large a part. The cluster has room only for the expected tasks.
 #[test]
 fn turns_by_guarantees() {
     for (large, asks, small, prior, expected, room) in [
@@ -143,8 +144,8 @@ fn turns_by_guarantees() {
     }
 }
 
-/// `TestGoldenDecisionTraceScenarios`, order of applications: room for one more, which the earlier one has first in first out, and the
-/// one that uses less by fairness.
+/// `TestGoldenDecisionTraceScenarios`, order of applications. There is room for one more allocation. With `fifo` the earlier application
+/// receives it, with `fair` the application that uses less.
 #[test]
 fn traces_of_applications() {
     let state = |sort: &str| {
@@ -165,7 +166,7 @@ fn traces_of_applications() {
     assert_eq!(decide("yunikorn-fair", &state("fair")).launched(), ["l-2"]);
 }
 
-/// `TestGetFairMaxResource`: of the maximums on the way up the nearest counts, though it is more than the cluster has.
+/// `TestGetFairMaxResource`: the denominator is the nearest maximum of the queue or its ancestors, even if the cluster has less.
 #[test]
 fn the_nearest_maximum_is_the_denominator() {
     for (parent, tiers, used) in [
@@ -192,7 +193,7 @@ fn the_nearest_maximum_is_the_denominator() {
     }
 }
 
-/// Pull request 64: 50 of 100 against 100 of 300.
+/// Pull request 64: q1 uses 50 of its guarantee of 100, and q2 uses 100 of its guarantee of 300.
 #[test]
 fn the_queues_of_pull_request_64() {
     let queues = [("q1", "guaranteed = { cpu = 100 }"), ("q2", "guaranteed = { cpu = 300 }")];
@@ -203,7 +204,7 @@ fn the_queues_of_pull_request_64() {
     assert_eq!(decide("yunikorn-fair", &text).share("q1", "ratio"), 0.5);
 }
 
-/// Derived: without a guarantee the maximum is the denominator, its own or one above, at last the cluster.
+/// Derived: for a queue without a guarantee the denominator is its own maximum, or the nearest ancestor's, or else the cluster.
 #[test]
 fn maximums_are_denominators() {
     let queues = [("a", "max = { cpu = 20 }"), ("b", ""), ("p", "max = { cpu = 40 }"), ("c", "parent = \"p\"")];
@@ -228,7 +229,7 @@ fn ties_and_applications() {
     assert_eq!(decide("yunikorn-fair", &fifo).launched(), ["w1"]);
 }
 
-/// YUNIKORN-2270: 300 devices, all used by b; a is guaranteed 100 and gets them.
+/// YUNIKORN-2270: b uses all 300 CPUs. a has a guarantee of 100 and receives them.
 #[test]
 fn the_guarantee_of_issue_2270() {
     let queues = [("a", "guaranteed = { cpu = 100 }\nmax = { cpu = 300 }"), ("b", "max = { cpu = 300 }")];
@@ -240,8 +241,8 @@ fn the_guarantee_of_issue_2270() {
     assert!(!open.evicted.is_empty() && open.launched.is_empty(), "{:?}", open.launched);
 }
 
-/// YUNIKORN-3449: an ask of 4 on a machine with 2 free and a victim of 2 is rejected; under the guard it starts. If a second victim is
-/// available both are stopped, though one would suffice.
+/// YUNIKORN-3449: 2 CPUs are free and the only victim has 2, but a request of 4 does not start. With the guard it starts. If a second
+/// victim is available, both victims are stopped, although one is enough with the guard.
 #[test]
 fn the_free_room_of_issue_3449() {
     let queues = [("a", "guaranteed = { cpu = 4 }"), ("b", "guaranteed = { cpu = 2 }")];
@@ -256,8 +257,8 @@ fn the_free_room_of_issue_3449() {
     assert_eq!(decide("yunikorn-fair@guarded", &open).evicted(), ["b2"]);
 }
 
-/// Derived: no victim is more urgent than the ask or from a queue that would fall below its guarantee, and the machine with the fewest
-/// victims is taken.
+/// Derived: a victim is not more urgent than the request, and its queue does not fall below its guarantee. The machine with the fewest
+/// victims is selected.
 #[test]
 fn victims() {
     let queues = [("a", "guaranteed = { cpu = 2 }"), ("b", "guaranteed = { cpu = 3 }")];
@@ -265,7 +266,7 @@ fn victims() {
     assert!(decide("yunikorn-fair", &text(4, &queues, urgent)).evicted.is_empty());
     let equal = urgent.replace("1 4 5", "1 4 0").replace("a 1 1 0", "a 1 2 0");
     let answer = decide("yunikorn-fair", &text(4, &queues, &equal));
-    assert_eq!(answer.evicted, [("b1".to_owned(), 1)], "one above its guarantee of 3");
+    assert_eq!(answer.evicted, [("b1".to_owned(), 1)], "b has one CPU above its guarantee of 3");
     let mut machines = "[[machine]]\nname = \"m1\"\ncpu = 2\n[[machine]]\nname = \"m2\"\ncpu = 2\n".to_owned();
     machines += "[[group]]\nname = \"a\"\nguaranteed = { cpu = 2 }\n[[group]]\nname = \"b\"\n";
     for (name, machine, cpu) in [("b1", "m1", 1), ("b2", "m1", 1), ("b3", "m2", 2)] {
@@ -278,7 +279,8 @@ fn victims() {
     assert_eq!(decide("yunikorn-fair", &machines).evicted(), ["b3"]);
 }
 
-/// Derived: offsets of priorities add up over the tree, whatever they are; the reader takes what the source's 32 bits hold.
+/// Derived: the priority offsets of a queue and its ancestors add up without overflow. The reader accepts offsets of 32 bits, as the
+/// source does.
 #[test]
 fn large_offsets() {
     let offset = |sign: &str| format!("priority = {sign}2147483647\n");

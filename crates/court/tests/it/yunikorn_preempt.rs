@@ -1,16 +1,16 @@
 //! YuniKorn: the vectors of preemption.
 //!
 //! Source: apache/yunikorn-core, `preemption_test.go`, `queue_test.go` and `pkg/scheduler/tests`, with their tests of 2026, and the
-//! examples of YuniKorn's user guide. Where a mock of the source selects among equal machines, the selected one is first here; where the
-//! source calls the preemptor though the ask would fit, the machine is full here.
+//! examples of YuniKorn's user guide. If a mock of the source selects one of several equal machines, that machine is the first in this
+//! file. If the source calls the preemptor although the request would fit, the machine is full in this file.
 
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
 use plimsoll_policies::Registry;
 use std::fmt::Write as _;
 
-/// A state of lines: `m NAME AMOUNTS` (machine), `q NAME PARENT GUARANTEED MAX`, `r NAME QUEUE MACHINE AMOUNTS AGE [PRIORITY]` (running)
-/// and `w NAME QUEUE AMOUNTS` (waiting), with amounts such as `first=5,pods=1`, and `-` for none.
+/// Returns a state from lines: `m NAME AMOUNTS` (machine), `q NAME PARENT GUARANTEED MAX`, `r NAME QUEUE MACHINE AMOUNTS AGE [PRIORITY]`
+/// (running) and `w NAME QUEUE AMOUNTS` (waiting). Amounts are such as `first=5,pods=1`, and `-` is an absent value.
 fn text(lines: &[&str]) -> String {
     let amounts = |text: &str| if text == "-" { String::new() } else { text.replace('=', " = ").replace(',', ", ") };
     let mut out = String::new();
@@ -48,7 +48,7 @@ fn play(lines: &[&str]) -> Answer {
     decide("yunikorn-fair", &text(lines))
 }
 
-/// Asserts that an ask starts in the room of these victims, and that the next round, with the victims waiting again, is stable.
+/// Asserts that the request starts in the room of these victims, or not if there are none, and that the later rounds are no livelock.
 fn preempts(lines: &[&str], victims: &[&str]) {
     let answer = play(lines);
     let mut evicted = answer.evicted();
@@ -65,11 +65,11 @@ fn preempts(lines: &[&str], victims: &[&str]) {
 
 const CHILDREN: &str =
     "q parent - first=10 first=20\nq child1 parent first=5 first=10\nq child2 parent first=5 first=10";
-/// Two machines of 5, full; `alloc2` is the younger one.
+/// Two full machines with 5 units each; `alloc2` is the younger allocation.
 const TWO: &str = "m node2 first=5,pods=1\nm node1 first=5,pods=1\n\
     r alloc1 child1 node1 first=5,pods=1 60\nr alloc2 child1 node2 first=5,pods=1 0";
 
-/// `TestCheckPreemptionQueueGuarantees`, and `...WithNoGuaranteedResources`: either queue, or the one above, has to have a guarantee.
+/// `TestCheckPreemptionQueueGuarantees`, and `...WithNoGuaranteedResources`: the requesting queue or its parent must have a guarantee.
 #[test]
 fn guarantees() {
     let full = "m node1 first=10\nr alloc1 child1 node1 first=5 60\nr alloc2 child1 node1 first=5 0";
@@ -96,7 +96,8 @@ fn on_a_machine() {
     );
 }
 
-/// `TestTryPreemptionOnNodeWithOGParentAndUGPreemptor`: the queue above both is above its guarantee, the ask's is below.
+/// `TestTryPreemptionOnNodeWithOGParentAndUGPreemptor`: the common parent exceeds its guarantee, and the requesting queue is below its
+/// own.
 #[test]
 fn below_a_queue_above_its_guarantee() {
     let mut lines = "m node2 first=3,pods=1\nm node1 first=3,pods=1\n".to_owned();
@@ -107,8 +108,8 @@ fn below_a_queue_above_its_guarantee() {
     preempts(&[&lines, queues, "w alloc7 child2 first=1"], &["alloc1"]);
 }
 
-/// `TestTryPreemptionOnQueue`, `..._OnQueue_VictimsOnDifferentNodes`, `..._OnQueue_VictimsAvailable_LowerPriority`: a maximum is in the
-/// way, not a machine.
+/// `TestTryPreemptionOnQueue`, `..._OnQueue_VictimsOnDifferentNodes`, `..._OnQueue_VictimsAvailable_LowerPriority`: the machines have
+/// room, but the request exceeds a maximum.
 #[test]
 fn below_a_maximum() {
     let two = TWO
@@ -126,8 +127,9 @@ fn below_a_maximum() {
     preempts(&[machines, queues, running, "w alloc3 child2 first=10"], &["alloc1", "alloc2"]);
 }
 
-/// `TestTryAllocatePreemptQueue` (`application_test.go`; room below the maximum replaces the headroom that is given there) and
-/// `TestTryAllocatePreemptNode...`: on both machines 4 are free, and on either a victim of 5 helps; a less urgent ask preempts none.
+/// `TestTryAllocatePreemptQueue` (`application_test.go`): the source states a headroom; in this test the room below the maximum replaces
+/// it. `TestTryAllocatePreemptNode...`: both machines have 4 free units, and a victim of 5 units on either machine is enough. A less
+/// urgent request preempts no allocation.
 #[test]
 fn asks_of_applications() {
     let queues = "q parent - first=10 first=10\nq child1 parent first=5 -\nq child2 parent first=5 -";
@@ -144,7 +146,7 @@ fn asks_of_applications() {
 }
 
 /// `TestTryPreemption_VictimsAvailable_InsufficientResource`, `..._VictimsOnDifferentNodes_InsufficientResource`,
-/// `..._VictimsAvailableOnDifferentNodes`: the victims that help are less than the ask.
+/// `..._VictimsAvailableOnDifferentNodes`: the useful victims have less than the request.
 #[test]
 fn victims_that_are_less_than_the_ask() {
     let queues = "q child1 parent - -\nq child2 parent first=5 -\nq parent - - first";
@@ -156,11 +158,11 @@ fn victims_that_are_less_than_the_ask() {
     let lines = [format!("{queues}=6\nm node1 first=5,pods=1\nm node2 first=4,pods=1"), running];
     let lines = [lines[0].as_str(), lines[1].as_str()];
     preempts(&lines, &[]);
-    // Ours: the room of the machine does not help below the maximum.
+    // Not from the source: below a maximum, the free room of the machine does not count even with the guard.
     assert!(decide("yunikorn-fair@guarded", &text(&lines)).evicted.is_empty());
 }
 
-/// Two parents below one: the ask is in `child1` of the first, the victims in `child2` of the second.
+/// Returns two queues below one parent: the requests are in `child1` below `parent1`, and the victims in `child2` below `parent2`.
 fn parents(max: &str, first: &str, child1: &str, child2: &str) -> String {
     format!(
         "q parent - - {max}\nq parent1 parent {first} -\nq parent2 parent - -\nq child1 parent1 {child1} -\nq child2 parent2 {child2} -\n\
@@ -168,7 +170,8 @@ fn parents(max: &str, first: &str, child1: &str, child2: &str) -> String {
     )
 }
 
-/// `TestTryPreemption_AskResTypesDifferent_...`, also `OnNode`: victims use another resource, too, and others that alone.
+/// `TestTryPreemption_AskResTypesDifferent_...`, also `OnNode`: the victims use a second resource as well, and other allocations use only
+/// that one.
 #[test]
 fn victims_of_more_resources() {
     let running =
@@ -184,7 +187,7 @@ fn victims_of_more_resources() {
     }
 }
 
-/// `TestTryPreemption_OnNode_AskResTypesSame_...`: the ask has a resource that no victim uses.
+/// `TestTryPreemption_OnNode_AskResTypesSame_...`: the request has a resource that no victim uses.
 #[test]
 fn asks_of_more_resources() {
     let running = "r alloc5 child2 node1 gpu=100 120\nr alloc6 child2 node1 gpu=100 120\nr alloc7 child2 node1 gpu=100 120\n\
@@ -195,8 +198,8 @@ fn asks_of_more_resources() {
     }
 }
 
-/// `TestTryPreemption_OnNode_UGParent_With_...`: a queue below its guarantee with two below it; siblings without guarantees of their own
-/// leave each other alone.
+/// `TestTryPreemption_OnNode_UGParent_With_...`: a queue below its guarantee has two child queues. Siblings without own guarantees do not
+/// preempt each other.
 #[test]
 fn siblings_within_a_guarantee() {
     let running = "m node1 vcores=2\nr alloc1 child1 node1 vcores=1 120\nr alloc2 child1 node1 vcores=1 60\nw alloc3 child2 vcores=1";
@@ -211,8 +214,8 @@ fn siblings_within_a_guarantee() {
     }
 }
 
-/// `TestTryPreemption_VictimQueue_With_OG_And_UG_ResTypes`, `..._Under_Diff_Parent_...`, and the same of `AskQueue`: one resource is
-/// above the guarantee, another below.
+/// `TestTryPreemption_VictimQueue_With_OG_And_UG_ResTypes`, `..._Under_Diff_Parent_...`, and the same tests of `AskQueue`: a queue
+/// exceeds its guarantee of one resource and is below its guarantee of another.
 #[test]
 fn guarantees_of_two_resources() {
     let victims = "m node1 first=10,second=2\nm node2 first=10,second=2\nr alloc1 child1 node1 first=10 60\n\
@@ -236,8 +239,8 @@ fn guarantees_of_two_resources() {
     }
 }
 
-/// `TestTryPreemption_PreemptMoreThanTwoVictimsWithPodsDimension` (YUNIKORN-3137): victims are counted by each resource. What only fills
-/// the machine is more urgent here.
+/// `TestTryPreemption_PreemptMoreThanTwoVictimsWithPodsDimension` (YUNIKORN-3137): victims have to cover every resource of the request.
+/// The allocation that only fills the machine is more urgent in this test, so that it is no victim.
 #[test]
 fn more_than_two_victims() {
     let running = "m node1 vcores=5,mem=700,pods=10\nr alloc1 child2 node1 vcores=1,mem=100,pods=1 180\n\
@@ -247,7 +250,7 @@ fn more_than_two_victims() {
     preempts(&[&queues, running], &["alloc1", "alloc2", "alloc3"]);
 }
 
-/// `TestFindEligiblePreemptionVictims`: a cluster that is full, where two allocations of less urgency are above the guarantee of their
+/// `TestFindEligiblePreemptionVictims`: the cluster is full, and two less urgent allocations together exceed the guarantee of their
 /// parent.
 #[test]
 fn eligible_victims() {
@@ -262,22 +265,23 @@ fn eligible_victims() {
     assert!(decide("yunikorn-fair", &off("reclaimable = false", "leaf2")).evicted.is_empty());
     assert!(decide("yunikorn-fair", &off("priority = 1001", "parent2")).evicted.is_empty());
     preempts(&[running, &queues.replace("parent2 - mem=100", "parent2 - mem=200")], &[]);
-    // Derived: the same offset on the side of the ask weighs it up.
+    // Derived: the same offset on the requesting queue's side does not prevent the preemption.
     assert_eq!(decide("yunikorn-fair", &off("priority = 1001", "parent1")).evicted(), ["ask3"]);
-    // A queue above the ask that has its maximum is a fence: a victim has to be below it.
+    // An ancestor of the requesting queue that is at its maximum is a fence: victims must be below it.
     let full = "m node2 gpu=1\nr here other1 node2 gpu=1 5\nq other1 parent1 - -";
     let fenced = [running, &queues.replace("mem=100 mem=200\nq parent2", "mem=100 gpu=1\nq parent2"), full];
     preempts(&fenced, &[]);
     preempts(&[fenced[0], &fenced[1].replace("gpu=1", "gpu=2"), fenced[2]], &["ask3"]);
 }
 
-/// Counts of tasks that start and are stopped.
+/// Returns the number of started tasks and the number of stopped tasks.
 fn counts(answer: &Answer) -> (u32, u32) {
     let sum = |all: &[(String, u32)]| all.iter().map(|(_, tasks)| tasks).sum();
     (sum(&answer.launched), sum(&answer.evicted))
 }
 
-/// `TestGoldenDecisionTraceScenarios`, preemption, and `TestBasicPreemption`: the younger of two; a queue with its guarantee asks no more.
+/// `TestGoldenDecisionTraceScenarios`, preemption, and `TestBasicPreemption`: the victim is the younger of two allocations, and a queue
+/// that has its guarantee preempts no more.
 #[test]
 fn traces() {
     let queues = "q plow - mem=0,vcore=0 mem=100000,vcore=100000\nq phigh - mem=1000,vcore=1000 mem=100000,vcore=100000\n\
@@ -294,8 +298,9 @@ fn traces() {
     assert_eq!(counts(&decide("yunikorn-fair", &state)), (10, 10));
 }
 
-/// The cases of the user guide (`docs/user_guide/preemption.md`): general, with a non-preemptible class (a queue here), and with priorities
-/// of queues. Its case without guarantees is not followed: since YUNIKORN-1951 there is no preemption in it.
+/// The cases of the user guide (`docs/user_guide/preemption.md`): the general case, the case with a non-preemptible class (in this test a
+/// non-reclaimable queue), and the case with priorities of queues. The result of the case without guarantees differs from the guide:
+/// since YUNIKORN-1951 there is no preemption in it.
 #[test]
 fn the_user_guide() {
     let pods = |name: &str, queue: &str, count: u32, size: u32| -> String {
@@ -330,7 +335,7 @@ fn the_user_guide() {
     assert_eq!((counts(&answer), answer.launched()), ((2, 2), vec!["h"]));
 }
 
-/// YUNIKORN-3137, as it was reported: three pods of 100 give way to one of 300.
+/// YUNIKORN-3137, as reported: three pods of 100 CPUs are stopped for one pod of 300 CPUs.
 #[test]
 fn the_report_of_issue_3137() {
     let mut lines = "m m1 cpu=1000,mem=1000,pods=100\nq level1 - cpu=300,mem=300 cpu=600,mem=600\n\

@@ -22,7 +22,7 @@ named! {
         LargestRemainder "largest-remainder":
             "In every round to the largest remainders, ties by name, as Koordinator does it",
         /// A group with a large ratio may get more than its fraction rounded up.
-        Monotone "monotone": "Unit by unit to the lowest level, ties by name: more in all is never less for one",
+        Monotone "monotone": "Unit by unit to the lowest level, ties by name: a larger total reduces the quota of no group",
     }
 }
 

@@ -140,7 +140,7 @@ impl GroupInstance {
         let mut names = HashSet::new();
         for group in &self.groups {
             if group.name == "root" || !names.insert(group.name.as_str()) {
-                let expected = "a name of its own, and not root: that is the top";
+                let expected = "a unique name other than root, the top of the tree";
                 return Err(Error::plan("group", format!("'{}'", group.name), expected));
             }
             let limits = group.max.iter().flatten();

@@ -91,7 +91,7 @@ fn names_in(list: &[Node]) -> Result<Vec<String>> {
             return Err(place.wrong(&whom, problem));
         }
         if !known.insert(name.clone()) {
-            let problem = format!("{number} has the name of an earlier one; expected a name of its own");
+            let problem = format!("{number} has the name of an earlier one; expected a unique name");
             return Err(place.wrong(&whom, problem));
         }
         names.push(name);

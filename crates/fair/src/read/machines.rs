@@ -34,7 +34,7 @@ pub fn machines_in(entry: &Entry, capacity: Option<(Vec<String>, Vec<Exact>)>) -
         let (name, place, count) = head(at, node)?;
         let whom = format!("machine '{name}'");
         if !names.insert(name.clone()) {
-            let problem = format!("machine {} has the name of an earlier one; expected a name of its own", at + 1);
+            let problem = format!("machine {} has the name of an earlier one; expected a unique name", at + 1);
             return Err(place.wrong(&whom, problem));
         }
         let capacity = match (node.get("capacity"), &capacity) {
@@ -122,7 +122,7 @@ pub fn on(entry: &Entry, key: &str, machines: &[&str]) -> Result<Vec<usize>> {
             return Err(node.place.wrong(key, format!("{} is no machine; {hint}", node.shown())));
         };
         if on.contains(&machine) {
-            return Err(node.place.wrong(key, format!("{} stands twice; expected each machine once", node.shown())));
+            return Err(node.place.wrong(key, format!("{} is given twice; expected each machine once", node.shown())));
         }
         on.push(machine);
     }
@@ -175,7 +175,7 @@ mod tests {
         );
         assert!(message("[]").contains("line 9, column 6: user 'user 1', on: the list is empty"));
         assert!(message("\"m1\"").contains("'m1' is no list"));
-        assert!(message("[\"m1\", \"m1\"]").contains("'m1' stands twice"));
+        assert!(message("[\"m1\", \"m1\"]").contains("'m1' is given twice"));
         assert!(message("[3]").contains("3 is no name"));
     }
 }

@@ -57,7 +57,7 @@ fn question(tree: &Node) -> Result<Question> {
     table(tree, "instance", "[capacity] with [[user]] or [[group]]")?;
     match (tree.get("group"), tree.get("user")) {
         (Some(group), Some(_)) => {
-            let problem = "are given beside [[user]]; expected only users, or only groups";
+            let problem = "cannot be combined with [[user]]; expected only users, or only groups";
             Err(group.place.wrong("groups", problem))
         }
         (Some(group), None) => Ok(Question::Groups(groups::groups_in(tree, group)?)),
@@ -98,7 +98,7 @@ fn users_in(tree: &Node, resources: &[String], machines: &[&str]) -> Result<Vec<
     for (at, node) in list.iter().enumerate() {
         let (user, place) = user_in(at, node, resources, machines)?;
         if !names.insert(user.name.clone()) {
-            let problem = format!("user {} has the name of an earlier one; expected a name of its own", at + 1);
+            let problem = format!("user {} has the name of an earlier one; expected a unique name", at + 1);
             return Err(place.wrong(&format!("user '{}'", user.name), problem));
         }
         users.push(user);
@@ -128,10 +128,12 @@ fn user_in(at: usize, node: &Node, resources: &[String], machines: &[&str]) -> R
     };
     let tasks = node
         .get("tasks")
-        .map(|entry| amount(&entry.node, &under("tasks"), "a number of at least 0, or no `tasks` for no end"))
+        .map(|entry| {
+            amount(&entry.node, &under("tasks"), "a number of at least 0, or no `tasks` for an unlimited number")
+        })
         .transpose()?;
     if tasks.is_none() && demands.iter().all(|amount| !amount.is_positive()) {
-        let problem = "is 0 with endless tasks; expected an amount above 0, or a number of `tasks`";
+        let problem = "is 0 with unlimited tasks; expected an amount above 0, or a number of `tasks`";
         return Err(demand.node.place.wrong(&under("demand"), problem));
     }
     let on = node.get("on").map(|entry| machines::on(entry, &under("on"), machines)).transpose()?;

@@ -29,11 +29,12 @@ fn rate(run: &Run, count: fn(&Carried) -> u64) -> Option<f64> {
 
 pub(super) static METRICS: Metrics = Metrics {
     runs: &[
-        int("control_faults", "faults of the control plane that struck", |run| control_value(run, |it| it.faults)),
-        int("control_workers_failed", "workers that failed alone", |run| control_value(run, |it| it.failed)).lower(),
+        int("control_faults", "injected faults of the control plane", |run| control_value(run, |it| it.faults)),
+        int("control_workers_failed", "workers that failed individually", |run| control_value(run, |it| it.failed))
+            .lower(),
         int(
             "control_machines_shunned",
-            "how often a machine began to be shunned because workers had failed there",
+            "how often a machine was blacklisted because workers had failed on it",
             |run| control_value(run, |it| it.blacklisted),
         ),
         micros("control_down_us", "time without decisions of FuxiMaster: dead, or recovering", |run| {
@@ -44,7 +45,7 @@ pub(super) static METRICS: Metrics = Metrics {
             control_value(run, |it| it.messages)
         })
         .lower(),
-        int("control_requests", "requests that FuxiMaster went through, heartbeats not among them", |run| {
+        int("control_requests", "requests that FuxiMaster processed, without heartbeats", |run| {
             control_value(run, |it| it.requests)
         }),
         int("control_granted", "units that it granted", |run| control_value(run, |it| it.granted)),
@@ -55,10 +56,10 @@ pub(super) static METRICS: Metrics = Metrics {
         })
         .unit(Unit::Share)
         .lower()
-        .words("FuxiMaster at work"),
+        .words("FuxiMaster busy"),
         seconds(
             "control_response_mean_s",
-            "from the arrival of a request at FuxiMaster to its answer, if that takes any time: the mean",
+            "mean time from the arrival of a request at FuxiMaster to its answer, if answers take time",
             |run| response(run, 0),
         )
         .lower(),
@@ -70,7 +71,7 @@ pub(super) static METRICS: Metrics = Metrics {
             |run| control_value(run, |it| it.peak_requests),
         )
         .lower(),
-        int("online_workers_stopped", "workers of online services (stable tasks) that stopped at work", |run| {
+        int("online_workers_stopped", "workers of online services (stable tasks) that stopped while they ran", |run| {
             control_value(run, |it| it.online.stopped)
         })
         .lower(),
@@ -87,17 +88,17 @@ pub(super) static METRICS: Metrics = Metrics {
         .unit(Unit::Share)
         .lower()
         .words("Online work not done"),
-        int("offline_workers_stopped", "workers of other tasks that stopped at work", |run| {
+        int("offline_workers_stopped", "workers of other tasks that stopped while they ran", |run| {
             control_value(run, |it| it.offline.stopped)
         })
         .lower(),
-        float("offline_discarded", "work that such workers had done, as a share of the work that was wanted", |run| {
+        float("offline_discarded", "lost work of these workers, as a share of the requested work", |run| {
             part(run, |it| &it.offline, |work| work.discarded)
         })
         .unit(Unit::Share)
         .lower()
-        .words("Offline work thrown away"),
-        float("offline_doubled", "work beside a replacement, as a share of the work that was wanted", |run| {
+        .words("Offline work lost"),
+        float("offline_doubled", "work done in parallel with a replacement, as a share of the requested work", |run| {
             part(run, |it| &it.offline, |work| work.doubled)
         })
         .unit(Unit::Share)

@@ -25,19 +25,19 @@ pub(super) static METRICS: Metrics = Metrics {
         .lower(),
         int(
             "tasks_stopped",
-            "how often running tasks were stopped and had to start again, failures of their own (tasks_failed) apart; a task stopped twice counts twice",
+            "how often running tasks were stopped and had to start again, without their own failures (tasks_failed); a task stopped twice counts twice",
             |run| Some(run.totals.stopped),
         )
         .lower(),
         int(
             "tasks_lost",
-            "tasks lost with their machine, or given up, which never ended; their jobs went on without them",
+            "tasks lost with their machine or given up, so that they never ended; their jobs continued without them",
             |run| Some(run.totals.lost),
         )
         .lower(),
-        int("asks", "how often an urgent task asked others for their room", |run| Some(run.outcome.asks)),
+        int("asks", "preemption requests of urgent tasks", |run| Some(run.outcome.asks)),
         int("asks_withdrawn", "preemption requests that were withdrawn", |run| Some(run.outcome.asks_withdrawn)).lower(),
-        int("tasks_forced", "tasks that were asked and stopped, for they had not ended in time", |run| {
+        int("tasks_forced", "tasks that were stopped because they had not ended in time after a preemption request", |run| {
             Some(run.outcome.forced)
         })
         .lower(),
@@ -51,10 +51,10 @@ pub(super) static METRICS: Metrics = Metrics {
         int("backups_won", "backups that ended while the other instance still ran", |run| {
             Some(run.outcome.backups_won)
         }),
-        int("tasks_located", "tasks launched that asked for a location", |run| Some(run.totals.located)),
+        int("tasks_located", "launched tasks that request a location", |run| Some(run.totals.located)),
         int(
             "tasks_cross_room",
-            "of those, tasks launched in another room than the one they asked for, or outside all",
+            "of these, tasks launched in another room than the requested one, or outside all rooms",
             |run| Some(run.totals.located_elsewhere),
         )
         .lower(),
@@ -70,10 +70,10 @@ pub(super) static METRICS: Metrics = Metrics {
     ],
     fairness: &[
         At::micros("time_us", "grid point", |point| Some(point.at.0)),
-        At::int("active_users", "users that run or wait for something", |point| Some(point.sample.shares.len() as u64)),
+        At::int("active_users", "users with running or waiting tasks", |point| Some(point.sample.shares.len() as u64)),
         At::int(
             "backlogged_users",
-            "users that wait for something",
+            "users with waiting tasks",
             |point| Some(point.sample.backlogged.len() as u64),
         ),
         At::int("running", "running tasks", |point| Some(point.books.total_running())),

@@ -175,7 +175,7 @@ pub(super) static METRICS: Metrics = Metrics {
             .key_headline(Topic::Delay, "completion s", 0),
         seconds(
             "completion_p50_s",
-            "median completion time; as all quantiles exact for up to 65,536 jobs, of more to 1 part in 2048",
+            "median completion time; like all quantiles exact for up to 65,536 jobs, else within 1/2048",
             |run| Some(run.completion?.p50),
         )
         .lower()

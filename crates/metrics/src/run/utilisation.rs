@@ -15,7 +15,7 @@ pub(super) static METRICS: Metrics = Metrics {
         .words("<r> reserved"),
         shares(
             "used_<r>",
-            "share of <r> that running tasks truly use, over the same time; may pass 1 under slots",
+            "share of <r> that running tasks truly use, over the same time; may exceed 1 under slots",
             |run, d| run.share(run.totals.used_us[d], run.capacity.0[d]),
         )
         .higher()

@@ -201,8 +201,8 @@ impl Scheduler for Armada {
         self.weights.push(weight.ok_or_else(|| {
             Error::plan(
                 "weights",
-                format!("a weight a resource for '{}'", name()),
-                "one weight a user under this policy",
+                format!("a weight per resource for '{}'", name()),
+                "one weight per user under this policy",
             )
         })?);
         Ok(())

@@ -14,7 +14,7 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 
 const FAIRLY: &str = "its queue is above its share, and a job of a lower cost starts in its room";
 const URGENTLY: &str = "a more urgent job starts in its room";
-const NO_ROOM: Reason = Reason::Rule("there is no room, and no job that costs less gives way");
+const NO_ROOM: Reason = Reason::Rule("there is no room, and no other job may be evicted for it");
 
 /// The state of a reclaimed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

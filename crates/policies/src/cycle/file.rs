@@ -159,9 +159,7 @@ impl QueueFile {
                 return Err(node.place.wrong("name", "'root' is the cluster itself; expected another name"));
             }
             if !names.insert(name) {
-                return Err(node
-                    .place
-                    .wrong("name", format!("two groups are called '{name}'; expected names of their own")));
+                return Err(node.place.wrong("name", format!("two groups are called '{name}'; expected unique names")));
             }
             let default = truth(node, "default")?.unwrap_or(false);
             self.groups.push(QueueEntry { name: name.to_owned(), parent: None, default, table: node.clone() });

@@ -97,7 +97,7 @@ struct PlannedLaunch {
 }
 
 /// The default reason of a user that is not reached in this cycle.
-const NOT_YET: Reason = Reason::Rule("its turn has not come");
+const NOT_YET: Reason = Reason::Rule("the scheduling cycle has not reached it");
 
 impl<S: Scheduler> Cycled<S> {
     /// Creates a policy over the queues of a file.

@@ -15,7 +15,7 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Cause, Gang, Reason, RunningView};
 
-const OVERTAKEN: Reason = Reason::Rule("a task of its user that is stopped comes first");
+const OVERTAKEN: Reason = Reason::Rule("a stopped task of its user precedes it");
 
 /// Equal running tasks of a user that started together; for a gang, all its tasks.
 #[derive(Clone, Copy, Debug)]

@@ -259,7 +259,7 @@ impl<'a> Exact<'a> {
 
 /// Returns the error for a division by a constant 0.
 pub fn zero(place: usize) -> Stop {
-    Stop::Wrong(format!("something else than 0 to divide by at character {place}"))
+    Stop::Wrong(format!("a divisor other than 0 at character {place}"))
 }
 
 /// Returns the least and the greatest of some numbers. Errors: a number is too large.

@@ -261,7 +261,7 @@ impl Var {
 }
 
 /// The reason why a task is not admitted.
-const NOT_ADMITTED: Reason = Reason::Rule("the condition behind 'admit'");
+const NOT_ADMITTED: Reason = Reason::Rule("the condition after 'admit'");
 
 impl Policy for Expression {
     fn needs(&self) -> Needs {

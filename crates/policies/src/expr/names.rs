@@ -165,7 +165,7 @@ names! {
     "total_waiting" TotalWaiting One Count USERS, 60, "waiting tasks of all users";
     "backlogged" Backlogged One Count USERS, 32, "users with waiting tasks";
     "active" Active One Count USERS, 32, "users with waiting or running tasks";
-    "now" Now One Seconds RANK, 64, "the present instant";
+    "now" Now One Seconds RANK, 64, "the current time";
     "priority" Priority One Count ORDER, 8, "of the task set, 0 (most urgent) to 9";
     "submit" Submit One Seconds ORDER, 64, "when the task set was submitted";
     "release" Release One Seconds ORDER, 64, "when its tasks could have started at the earliest";

@@ -130,7 +130,7 @@ pub fn parse(text: &str) -> Result<Parts> {
     let mut parser =
         Parser { tokens: tokens(inner)?, end, at: 0, clause: Clause::Rank, depth: 0, operators: 0, each: false };
     if parser.takes_word(Clause::Rank.word()) && parser.peek().is_none() {
-        return Err("a value behind 'rank'".to_owned());
+        return Err("a value after 'rank'".to_owned());
     }
     let rank = parser.number()?;
     let (mut admit, mut order) = (None, None);
@@ -143,12 +143,12 @@ pub fn parse(text: &str) -> Result<Parts> {
             parser.clause = Clause::Order;
             order = Some(parser.number()?);
         } else {
-            return Err(format!("'admit CONDITION' or 'order VALUE', each once, behind ';' at character {}", place.0));
+            return Err(format!("'admit CONDITION' or 'order VALUE', each once, after ';' at character {}", place.0));
         }
     }
     match parser.peek() {
         None => Ok(Parts { rank, admit, order }),
-        Some(_) => Err(parser.expected("an operator, or the end")),
+        Some(_) => Err(parser.expected("an operator or the end")),
     }
 }
 
@@ -179,8 +179,8 @@ impl Parser {
     }
 
     fn expected(&self, what: &str) -> String {
-        let there = self.peek().map_or("it ends".to_owned(), |token| format!("'{token}' is"));
-        format!("{what} where {there} at character {}", self.place().0)
+        let there = self.peek().map_or("the end".to_owned(), |token| format!("'{token}'"));
+        format!("{what} instead of {there} at character {}", self.place().0)
     }
 
     fn takes(&mut self, sign: &str) -> bool {
@@ -222,7 +222,7 @@ impl Parser {
     fn either(&mut self) -> Result<Either> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(format!("at most {DEEPEST} parentheses in each other, at character {}", self.place().0));
+            return Err(format!("at most {DEEPEST} nested parentheses, at character {}", self.place().0));
         }
         let place = self.place();
         let mut left = self.both()?;
@@ -325,7 +325,7 @@ impl Parser {
         if self.takes("-") {
             self.depth += 1;
             if self.depth > DEEPEST {
-                return Err(format!("at most {DEEPEST} signs before each other, at character {}", place.0));
+                return Err(format!("at most {DEEPEST} consecutive signs, at character {}", place.0));
             }
             let at = self.place();
             let inner = number_of(self.power()?, at)?;
@@ -344,7 +344,7 @@ impl Parser {
                 self.at += 1;
                 Ok(Either::Number(Ast::Power(Box::new(base), power)))
             }
-            _ => Err(format!("a whole number from 1 to 8 behind '**' at character {}", at.0)),
+            _ => Err(format!("a whole number from 1 to 8 after '**' at character {}", at.0)),
         }
     }
 
@@ -428,7 +428,7 @@ impl Parser {
         };
         if !self.takes("[") {
             return match name.of {
-                Of::Resource => Err(format!("a resource behind '{word}' at character {at}: {word}[cpu], or {word}[r]")),
+                Of::Resource => Err(format!("a resource after '{word}' at character {at}: {word}[cpu], or {word}[r]")),
                 Of::One | Of::Either => Ok(Ast::Value(name, Index::One, place)),
             };
         }
@@ -440,7 +440,7 @@ impl Parser {
         self.at += 1;
         self.needs("]")?;
         match (name.of, &index) {
-            (Of::One, _) => Err(format!("no resource behind '{word}' at character {at}: it is one number")),
+            (Of::One, _) => Err(format!("no resource after '{word}' at character {at}: it is one number")),
             (_, Index::Each) if !self.each => Err(no_resource(place)),
             _ => Ok(Ast::Value(name, index, place)),
         }

@@ -277,30 +277,30 @@ fn what_is_wrong_is_told_with_its_place() {
     let bad = [
         ("", "in parentheses"),
         ("max(held[r])", "in parentheses"),
-        ("()", "a value where it ends at character 1"),
+        ("()", "a value instead of the end at character 1"),
         ("(held[r])", "a resource by name in the value at character 1"),
         ("(max(held[r], 1))", "a resource by name in the value at character 5"),
         ("(held)", "held[cpu]"),
         ("(running[cpu])", "it is one number"),
         ("(hold[cpu])", "instead of 'hold' at character 1 (did you mean 'held'?)"),
         ("(held[cpi])", "did you mean 'cpu'"),
-        ("(max(held[r]) + )", "a value where it ends at character 16"),
-        ("(max(held[r]) running)", "an operator, or the end where 'running' is at character 14"),
+        ("(max(held[r]) + )", "a value instead of the end at character 16"),
+        ("(max(held[r]) running)", "an operator or the end instead of 'running' at character 14"),
         ("(mix(held[r]))", "did you mean 'max'"),
-        ("(1 / 0)", "something else than 0 to divide by at character 3"),
-        ("(running / waiting / 0)", "something else than 0 to divide by at character 19"),
+        ("(1 / 0)", "a divisor other than 0 at character 3"),
+        ("(running / waiting / 0)", "a divisor other than 0 at character 19"),
         ("(1 < 2)", "a number, not a condition, at character 1"),
         ("(1; admit 2)", "a condition such as running < 10, not a number, at character 10"),
         ("(1; admit now < 2)", "instead of 'now'"),
-        ("(1; admit 1 < 2; admit 2 < 3)", "each once, behind ';' at character 17"),
+        ("(1; admit 1 < 2; admit 2 < 3)", "each once, after ';' at character 17"),
         ("(1; order held[cpu])", "in order there are priority, submit"),
-        ("(1; sort 1)", "behind ';' at character 4"),
+        ("(1; sort 1)", "after ';' at character 4"),
         ("(2 ** 9)", "from 1 to 8"),
         ("(1.2.3)", "instead of '1.2.3'"),
         ("(1234567890123456789)", "at most 18 digits"),
         ("(held[cpu] & 1)", "no '&' at character 11"),
         ("(if(1 < 2, 1))", "','"),
-        ("(running / (1 + waiting) / (2 - 2))", "something else than 0 to divide by at character 25"),
+        ("(running / (1 + waiting) / (2 - 2))", "a divisor other than 0 at character 25"),
         ("(1; order -(now - submit))", "instead of 'now'"),
     ];
     for (text, wanted) in bad {
@@ -310,7 +310,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(text_of(&vector, "(held[cpu] / weight)").contains("weight[r] instead of 'weight' at character 13"));
     assert!(vector.policy("(max(held[r] / weight[r]))").is_ok());
     let deep = format!("({}1{})", "(".repeat(100), ")".repeat(100));
-    assert!(text_of(&scene, &deep).contains("at most 64 parentheses"));
+    assert!(text_of(&scene, &deep).contains("at most 64 nested parentheses"));
     assert!(text_of(&scene, &format!("({}1)", "-".repeat(100))).contains("at most 64"));
     let broad = format!("({}held[r]{})", "sum(".repeat(12), ")".repeat(12));
     assert!(text_of(&scene, &broad).contains("at most 2000 parts"));
@@ -332,6 +332,6 @@ fn a_resource_that_the_cluster_has_none_of_does_not_count() {
     let scene = Scene::new([10_000, 0], &[(WEIGHT_ONE, [2000, 0], 1), (WEIGHT_ONE, [1000, 0], 1)]);
     let policy = scene.policy("(max(held[r] / capacity[r]))").expect("a policy");
     assert!(policy.rank(&queue(1), &scene.books) < policy.rank(&queue(0), &scene.books));
-    assert!(text_of(&scene, "(held[memory] / capacity[memory])").contains("something else than 0"));
+    assert!(text_of(&scene, "(held[memory] / capacity[memory])").contains("a divisor other than 0"));
     assert_eq!(MAX_DIMS, 8);
 }

@@ -78,7 +78,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "374",
             "a queue and its ancestors must stay within their fair shares when they reclaim, whatever others use (kai pull request 374)",
         ),
-        ("1750", "the search for victims includes queues that may lose none (kai issue 1750)"),
+        ("1750", "the search for victims includes queues that must not lose tasks (kai issue 1750)"),
         ("1934", "reclaim restores what a queue deserves, not its fair share (kai issue 1934)"),
     ],
     keys: &[
@@ -97,7 +97,7 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::policy("k", "how much past usage counts (1)"),
         QueueKey::policy(
             "saturation_multiplier",
-            "at least 1: the more, the further behind a queue must stay to reclaim (1)",
+            "at least 1: the factor of the reclaiming queue's used part of its fair share in comparisons (1)",
         ),
         QueueKey::policy(
             "queue_priority_in_quota_reclaim",
@@ -160,10 +160,10 @@ impl WaitingWorkload {
     }
 }
 
-const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and with it its queue would hold more than its fair share");
+const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and its queue would exceed its fair share");
 const NEXT_CYCLE: Reason = Reason::Rule("a victim leaves room for it, and it starts in the next cycle");
 const NO_VICTIMS: Reason = Reason::Rule("there is no room, and no permitted preemption would help");
-const NOT_DESERVED: Reason = Reason::Rule("its queue may not be preempted, and would hold more than it deserves");
+const NOT_DESERVED: Reason = Reason::Rule("its queue is not preemptible, and would exceed its deserved amount");
 
 impl Kai {
     fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kai> {

@@ -277,5 +277,5 @@ fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) ->
 
 /// Returns the error for a user without a single weight.
 pub fn no_weight(name: &str) -> Error {
-    Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+    Error::plan("weights", format!("a weight per resource for '{name}'"), "one weight per user under this policy")
 }

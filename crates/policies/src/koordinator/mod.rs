@@ -54,7 +54,8 @@ pub static ROW: PolicyRow = PolicyRow {
     variants: &[
         (
             "2393",
-            "minimums are scaled by floats, and cut, where all of siblings exceed the total, requested or not (koordinator issue 2393)",
+            "minimums are scaled in floating point and cut if those of all siblings exceed the total, requested or not \
+             (koordinator issue 2393)",
         ),
         (
             "2263",
@@ -65,10 +66,10 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("min", "its amount before the rest is divided"),
         QueueKey::group("max", "the most that it may have"),
         QueueKey::group("shared_weight", "its weight in the rest, by resource; absent or 0: max, or else the cluster"),
-        QueueKey::group("lend", "false: a minimum that it does not request is kept for it"),
-        QueueKey::group("scale_min", "whether its minimum is cut where minimums exceed the total"),
+        QueueKey::group("lend", "false: its unused minimum is reserved for it"),
+        QueueKey::group("scale_min", "whether its minimum is cut if the minimums exceed the total"),
         QueueKey::group("system", "true: it has no quota, and its usage is subtracted from the total"),
-        QueueKey::policy("scale_min", "true: minimums that exceed the total are cut, of groups that do not say"),
+        QueueKey::policy("scale_min", "the scale_min of groups without this key"),
         QueueKey::policy("check_parent", "true: groups above have to stay within their runtime quotas as well"),
         QueueKey::policy("revoke", "false: nothing above a runtime quota is revoked"),
         QueueKey::policy("preempt", "false: no preemption within a group"),
@@ -405,8 +406,8 @@ impl Scheduler for Koordinator {
         let weight = weight.ok_or_else(|| {
             Error::plan(
                 "weights",
-                format!("a weight a resource for '{}'", name()),
-                "one weight a user under this policy",
+                format!("a weight per resource for '{}'", name()),
+                "one weight per user under this policy",
             )
         })?;
         let root = self.settings[ROOT].clone();

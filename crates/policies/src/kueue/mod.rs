@@ -47,18 +47,18 @@ use quotas::{Arithmetic, BorrowingShare, Quotas, Reclaim, Snapshot, WithinQueue}
 pub static ROW: PolicyRow = PolicyRow {
     name: "kueue",
     spelling: "kueue[@ISSUE][:FILE]",
-    rank: "the place in the tournament of heads by shares of what queues borrow",
-    meaning: "Kueue's fair sharing: queues borrow from cohorts, and displace by shares.",
+    rank: "the position in the tournament of heads by shares of borrowed amounts",
+    meaning: "Kueue's fair sharing: queues borrow from cohorts, and preempt by shares.",
     source: "Kueue, KEP 1714 and the scheduler of August 2026",
     example: "kueue",
     checked: "kueue",
     variants: &[
         (
             "guarded",
-            "ours, without the livelocks: victims' room is the preemptor's at once, claims within nominal quotas go first and are \
-                     not displaced, and other workloads displace only where that raises the lowest shares",
+            "ours, without the livelocks: the room of victims is reserved for the preemptor, claims within nominal quotas go first \
+                     and are not preempted, and other workloads preempt only if that raises the lowest shares",
         ),
-        ("3779", "a queue with borrow_within preempts_for lower priorities whatever the shares (kueue issue 3779)"),
+        ("3779", "a queue with borrow_within preempts lower priorities regardless of the shares (kueue issue 3779)"),
         ("6577", "shares are whole thousandths, and one below that counts as nothing (kueue issue 6577)"),
         ("6774", "all queues of weight 0 that borrow have equal shares (kueue issue 6774)"),
         (
@@ -66,7 +66,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "after an eviction the first workload of a queue is its head again, though it cannot start (kueue issue 6947)",
         ),
         ("7101", "the same (kueue issue 7101)"),
-        ("10126", "whether a queue would borrow is asked of the queue, not of its cohort (kueue issue 10126)"),
+        ("10126", "whether a workload borrows is decided by its queue, not by its cohort (kueue issue 10126)"),
     ],
     keys: &[
         QueueKey::group("nominal", "the quota of each resource, which the queue may always claim"),
@@ -79,7 +79,7 @@ pub static ROW: PolicyRow = PolicyRow {
         ),
         QueueKey::group("reclaim", "preemption in other queues: never (usual), lower-priority, any"),
         QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
-        QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first in line holds up the others"),
+        QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first workload holds up the others"),
         QueueKey::policy(
             "preemption_strategies",
             "less-than-or-equal-to-final-share (S2-a) and less-than-initial-share (S2-b), in this order; usual: both",
@@ -128,10 +128,10 @@ enum Mode {
     Nothing,
 }
 
-const NO_CANDIDATES: Reason = Reason::Rule("it does not fit, and no workloads may be displaced that would help");
+const NO_CANDIDATES: Reason = Reason::Rule("it does not fit, and no permitted preemption would help");
 const NO_ROOM: Reason = Reason::Rule("its quota allows it, and no machine has room for it");
 const TOO_LATE: Reason = Reason::Rule("it no longer fits after the earlier workloads of this cycle");
-const DISPLACING: Reason = Reason::Rule("it waits for the workloads that it displaces to go");
+const DISPLACING: Reason = Reason::Rule("it waits for its victims to leave");
 
 impl Kueue {
     fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kueue> {
@@ -327,8 +327,8 @@ impl Scheduler for Kueue {
         let weight = weight.ok_or_else(|| {
             Error::plan(
                 "weights",
-                format!("a weight a resource for '{}'", name()),
-                "one weight a user under this policy",
+                format!("a weight per resource for '{}'", name()),
+                "one weight per user under this policy",
             )
         })?;
         self.quotas.add_user_queue(weight);

@@ -276,7 +276,7 @@ fn amounts(key: &str, node: &Node, ratios: bool) -> Result<Vec<(Amount, u64)>> {
             false => number(&whole, &entry.node, (scale, Rounding::Down), "an amount of at least 0")?,
         };
         if amounts.iter().any(|(known, _)| known.dim.name == dim.name) {
-            return Err(entry.place.wrong(&whole, format!("stands twice; expected {} once", dim.name)));
+            return Err(entry.place.wrong(&whole, format!("is given twice; expected {} once", dim.name)));
         }
         amounts.push((Amount { dim, key: entry.key.clone(), place: entry.place.clone() }, value));
     }

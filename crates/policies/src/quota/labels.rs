@@ -45,8 +45,8 @@ fn label(table: &Node, groups: &[GroupEntry]) -> Result<LabelTree> {
     let (name, place) = (string("label.name", node)?, node.place.clone());
     if !is_label(&name) {
         let problem = format!(
-            "'{name}' is no label; expected the name of one, of letters, digits and _-.:/=, and no expression: task sets \
-             whose expression requires it are charged to it"
+            "'{name}' is no label; expected the name of a label (letters, digits and _-.:/=), not an expression: task sets \
+             whose expression requires the label are charged to it"
         );
         return Err(place.wrong("label.name", problem));
     }

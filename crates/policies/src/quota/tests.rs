@@ -82,7 +82,7 @@ fn every_wrong_file_has_its_line() {
         ("cpu = 8.5", "cpu = -1", "line 8: max.cpu: -1 is negative; expected an amount of at least 0"),
         ("cpu = 8.5", "cpu = nan", "line 8: max.cpu: nan is not finite"),
         ("cpu = 8.5", "cpu = \"x\"", "line 8: max.cpu: 'x' is not a number"),
-        ("cpu = 8.5", "memory_gib = 9, memory_mib = 9", "line 8: max.memory_mib: stands twice"),
+        ("cpu = 8.5", "memory_gib = 9, memory_mib = 9", "line 8: max.memory_mib: is given twice"),
         ("{ cpu = 8.5 }", "8.5", "line 8: max: expected resources, such as { cpu = 100, memory_gib = 200 }"),
         (
             "cpu = 1",

@@ -70,8 +70,8 @@ use jobs::{CycleAllocations, VolcanoCycle};
 use queues::{Levels, Plugin, Quotas, no_weight};
 
 const MIN: QueueKey =
-    QueueKey::group("min_available", "the tasks without which a job of the queue does not run (1); of a gang all");
-const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: others take nothing back from it (true)");
+    QueueKey::group("min_available", "the minimum number of running tasks of a job in the queue (1); for a gang, all");
+const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: other queues reclaim nothing from it (true)");
 const PRIORITY: QueueKey = QueueKey::group("priority", "the highest goes first (0)");
 const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that are reserved for it");
 const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
@@ -100,7 +100,7 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
         ("390", "gang alone selects the victims if it finds any, and every waiting job preempts (volcano issue 390)"),
         (
             "1661",
-            "victims alone are enough, whatever is idle, and their room is open to all when they are gone (volcano issue 1661)",
+            "the room of victims must suffice without idle room, and is available to all once they have left (volcano issue 1661)",
         ),
     ],
     keys: &[
@@ -218,7 +218,7 @@ struct Volcano {
 }
 
 const OVERUSED: Reason = Reason::Rule("its queue is at its deserved amount");
-const NOT_DESERVED: Reason = Reason::Rule("with it its queue would hold more than it deserves");
+const NOT_DESERVED: Reason = Reason::Rule("its queue would exceed its deserved amount");
 const PROMISED: Reason = Reason::Rule("it waits for its victims to leave; then their room is available to all");
 const NO_VICTIMS: Reason = Reason::Rule("there is no room, and no task is stopped for it");
 

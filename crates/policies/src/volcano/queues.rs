@@ -94,7 +94,7 @@ impl Quotas {
         let mut nodes = vec![root];
         for (at, group) in file.groups.iter().enumerate() {
             if plugin == Plugin::Proportion && group.parent.is_some() {
-                let problem = "has no meaning here; expected queues side by side, or volcano-capacity or volcano-drf";
+                let problem = "is not supported by volcano-proportion; expected queues without parents, or volcano-capacity or volcano-drf";
                 return Err(group.table.place.wrong("parent", problem));
             }
             let weight = file.weight(at)?;
@@ -415,7 +415,7 @@ fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
             }
             !beyond
         });
-        debug_assert!(open.len() < before, "a round fixes somebody");
+        debug_assert!(open.len() < before, "each round fixes at least one part");
     }
 }
 
@@ -436,7 +436,7 @@ fn with_rest(mut parts: Vec<u64>, total: u64, weights: &[u64], bounds: &[(u64, u
 
 /// Returns the error for a user without a single weight.
 pub fn no_weight(name: &str) -> Error {
-    Error::plan("weights", format!("a weight a resource for '{name}'"), "one weight a user under this policy")
+    Error::plan("weights", format!("a weight per resource for '{name}'"), "one weight per user under this policy")
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ use limits::{Limits, Settings};
 pub static ROW: PolicyRow = PolicyRow {
     name: "yarn-capacity",
     spelling: "yarn-capacity[@ISSUE][:FILE]",
-    rank: "from the root down: the dominant part used over that guaranteed; applications by priority, then age",
+    rank: "from the root down: the dominant used part of the guarantee; applications by priority, then age",
     meaning: "YARN's capacity scheduler: the queue that uses the least of its guarantee, and preemption.",
     source: "Apache Hadoop, CapacityScheduler of August 2026",
     example: "yarn-capacity",
@@ -69,25 +69,25 @@ pub static ROW: PolicyRow = PolicyRow {
     ],
     keys: &[
         QueueKey::group("percent", "its guarantee in percent of that of the queue above"),
-        QueueKey::group("weight", "its part of what percentages and amounts leave, among those with a weight (1)"),
+        QueueKey::group("weight", "its weight in the rest that percentages and amounts leave (1)"),
         QueueKey::group(
             "guarantee",
-            "its guarantee as amounts; of resources that it does not name as large a part as the largest of those",
+            "its guarantee as amounts; the part of an unnamed resource is the largest part of the named ones",
         ),
         QueueKey::group("max_percent", "its maximum in percent of that of the queue above (100)"),
         QueueKey::group("capability", "its maximum as amounts"),
         QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
         QueueKey::group(
             "user_limit_percent",
-            "the least limit of an application in percent of the guarantee, or of the usage",
+            "the minimum limit of an application, in percent of the guarantee or of the usage",
         ),
-        QueueKey::group("user_limit_factor", "the most of an application in guarantees"),
+        QueueKey::group("user_limit_factor", "the maximum of an application, as a multiple of the guarantee"),
         QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it without true"),
-        QueueKey::policy("resources", "dominant (usual), memory: what amounts are compared by"),
+        QueueKey::policy("resources", "how amounts are compared: dominant (usual), memory"),
         QueueKey::policy("ordering", "utilization (usual), priority-utilization"),
         QueueKey::policy(
             "minimum_allocation",
-            "the smallest container: user limits are whole ones (one unit of each resource)",
+            "the smallest container; user limits are multiples of it (one unit of each resource)",
         ),
         QueueKey::policy("preemption", "false: no preemption"),
         QueueKey::policy("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
@@ -136,8 +136,9 @@ struct YarnCapacity {
 
 const NO_ROOM: Reason = Reason::Rule("there is no room");
 const USER_LIMIT: Reason = Reason::Rule("it uses more than its user limit");
-const REFUSED: Reason = Reason::Rule("its queue's maximum refuses what the order of queues proposes, again and again");
-const HELD_UP: Reason = Reason::Rule("a proposal that is refused again and again comes first");
+const REFUSED: Reason =
+    Reason::Rule("the order of queues proposes it in every cycle, and the maximum of its queue rejects it");
+const HELD_UP: Reason = Reason::Rule("a proposal that is rejected in every cycle precedes it");
 
 /// The rank of a queue or of an application among its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,8 +298,8 @@ impl Scheduler for YarnCapacity {
         let weight = weight.ok_or_else(|| {
             Error::plan(
                 "weights",
-                format!("a weight a resource for '{}'", name()),
-                "one weight a user under this policy",
+                format!("a weight per resource for '{}'", name()),
+                "one weight per user under this policy",
             )
         })?;
         self.settings.push(Settings::weighted(weight));

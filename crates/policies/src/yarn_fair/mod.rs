@@ -43,25 +43,25 @@ use preempt::Shares;
 pub static ROW: PolicyRow = PolicyRow {
     name: "yarn-fair",
     spelling: "yarn-fair[@ISSUE][:FILE]",
-    rank: "from the root down: the needy, then the dominant part of the cluster over the weight",
+    rank: "from the root down: queues below their minimum share, then the dominant part of the cluster over the weight",
     meaning: "YARN's fair scheduler: dominant shares over queues with minimum shares, and preemption.",
     source: "Apache Hadoop, FairScheduler of August 2026",
     example: "yarn-fair",
     checked: "yarn-fair",
     variants: &[
+        ("guarded", "ours: an application lacks the unmet minimum share of its queue, not its demand less that amount"),
         (
-            "guarded",
-            "ours: an application is starved of the rest of its queue's minimum share, not of its demand less that",
+            "11482",
+            "with two resources the second queue of a comparison is judged needy by the usage of the first one (YARN-11482)",
         ),
-        ("11482", "with two resources the second one compared is needy by what the first one uses (YARN-11482)"),
     ],
     keys: &[
-        QueueKey::group("min", "its minimum share, which it is offered before others"),
+        QueueKey::group("min", "its minimum share, which is served before the fair shares"),
         QueueKey::group("max", "the most that it may have"),
         QueueKey::group("weight", "the divisor of its part of the cluster"),
         QueueKey::group(
             "preemption_threshold",
-            "its applications are starved below this part of their fair share (as of the parent, at last 0.5)",
+            "its applications are starved below this part of their fair share (that of the parent; 0.5 at the root)",
         ),
         QueueKey::group("reclaimable", "false: no preemption of its containers, nor of those under it"),
         QueueKey::policy("preemption", "false: no preemption"),
@@ -96,7 +96,7 @@ struct YarnFair {
     named: Vec<u64>,
 }
 
-const NO_ROOM: Reason = Reason::Rule("there is no room, and no preemption makes any");
+const NO_ROOM: Reason = Reason::Rule("there is no room, and no preemption would free any");
 
 /// Returns the amount of a resource that a scheduler counts as one unit: whole cores and devices.
 fn unit(dim: &Dim) -> u64 {
@@ -217,8 +217,8 @@ impl Scheduler for YarnFair {
         let weight = weight.ok_or_else(|| {
             Error::plan(
                 "weights",
-                format!("a weight a resource for '{}'", name()),
-                "one weight a user under this policy",
+                format!("a weight per resource for '{}'", name()),
+                "one weight per user under this policy",
             )
         })?;
         let root = self.settings[ROOT].clone();

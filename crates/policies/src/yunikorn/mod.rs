@@ -48,12 +48,12 @@ pub static ROW: PolicyRow = PolicyRow {
     example: "yunikorn-fair",
     checked: "yunikorn-fair",
     variants: &[
-        ("guarded", "ours: free room on the machine counts besides the victims (the repair of YUNIKORN-3449)"),
+        ("guarded", "ours: free room on the machine counts in addition to the victims (the repair of YUNIKORN-3449)"),
         ("64", "both queues of a comparison are divided by the first one's guarantee (yunikorn-core pull request 64)"),
-        ("2270", "the room of victims is not kept for the ask (YUNIKORN-2270)"),
+        ("2270", "the room of victims is not reserved for the ask (YUNIKORN-2270)"),
         (
             "2795",
-            "a guarantee above both queues is a claim of either, so that siblings preempt each other (YUNIKORN-2795, 2761)",
+            "the guarantee of a common ancestor counts for either queue, so that siblings preempt each other (YUNIKORN-2795, 2761)",
         ),
     ],
     keys: &[
@@ -95,8 +95,8 @@ struct YuniKorn {
     inherits: bool,
 }
 
-const NO_ROOM: Reason = Reason::Rule("there is no room, and no guarantee that preemption would serve");
-const MAKING_ROOM: Reason = Reason::Rule("its victims have to go first, and their room is open to all");
+const NO_ROOM: Reason = Reason::Rule("there is no room, and no unmet guarantee that permits preemption");
+const MAKING_ROOM: Reason = Reason::Rule("its victims have to leave first, and their room is available to all");
 
 impl YuniKorn {
     fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YuniKorn> {

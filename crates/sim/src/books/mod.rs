@@ -104,7 +104,7 @@ impl Books {
     /// Creates separate books for this number of labels and for task sets that require none of them; [`Books::set_capacity`] sets the
     /// capacity of each. Panics: if accounts are open already (a programmer error).
     pub fn keep_apart(&mut self, labels: usize) {
-        assert!(self.accounts.is_empty(), "asked for before the first account");
+        assert!(self.accounts.is_empty(), "must be called before the first account is opened");
         let nothing = Books { capacity: Resources::ZERO, offered: Resources::ZERO, ..self.clone() };
         self.apart = vec![nothing; labels + 1];
     }
@@ -142,13 +142,13 @@ impl Books {
 
     /// Enables the sums for [`Books::wanted`]. Panics: if accounts are open already (a programmer error).
     pub fn keep_waiting_demand(&mut self) {
-        assert!(self.accounts.is_empty(), "asked for before the first account");
+        assert!(self.accounts.is_empty(), "must be called before the first account is opened");
         self.waiting_demand = Some(Vec::new());
     }
 
     /// Enables the sums for [`Books::service`]. Panics: if accounts are open already (a programmer error).
     pub fn keep_integrals(&mut self) {
-        assert!(self.accounts.is_empty(), "asked for before the first account");
+        assert!(self.accounts.is_empty(), "must be called before the first account is opened");
         self.integrals = Some(Integrals::default());
     }
 
@@ -237,7 +237,7 @@ impl Books {
     ///
     /// Panics: unless a policy or a recorder requested it ([`Needs::waiting_demand`](crate::policy::Needs::waiting_demand)).
     pub fn wanted(&self, user: UserId, d: usize) -> u128 {
-        let waiting = self.waiting_demand.as_ref().expect("a policy or a recorder asked for waiting demand");
+        let waiting = self.waiting_demand.as_ref().expect("a policy or a recorder requires the waiting demand");
         u128::from(self.used(user)[d]) + waiting[user.index() * self.dims + d]
     }
 
@@ -246,7 +246,7 @@ impl Books {
     ///
     /// Panics: unless a policy requested it ([`Needs::integrals`](crate::policy::Needs::integrals)).
     pub fn service(&self, user: UserId, d: usize) -> u128 {
-        let Integrals { now, sums, since } = self.integrals.as_ref().expect("a policy asked for integrals");
+        let Integrals { now, sums, since } = self.integrals.as_ref().expect("a policy requires the integrals");
         let span = now.since(since[user.index()]);
         sums[user.index() * self.dims + d] + u128::from(self.allocated(user)[d]) * u128::from(span.0)
     }

@@ -58,7 +58,7 @@ impl Weights {
             });
             let user = row.name(InputColumn::new(columns.user, "user"))?;
             if weights.by_name.insert(user.to_owned(), id).is_some() {
-                return Err(row.error("user", format!("'{user}' stands twice; one row a user")));
+                return Err(row.error("user", format!("'{user}' is given twice; expected one row per user")));
             }
         }
         Ok(weights)

@@ -87,7 +87,7 @@ impl Hardware {
             };
             let nodes = nodes(set.dim);
             if !nodes.is_empty() && nodes.len() != devices {
-                return Err(format!("{} NUMA nodes for {devices} devices; expected one a device", nodes.len()));
+                return Err(format!("{} NUMA nodes for {devices} devices; expected one per device", nodes.len()));
             }
             set.free.resize(set.free.len() + devices, WHOLE as u16);
             set.node.extend(nodes.iter().copied().chain(std::iter::repeat_n(0, devices - nodes.len())));

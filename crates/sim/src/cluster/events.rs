@@ -60,7 +60,7 @@ impl MachineEvents {
     }
 }
 
-const EXPECTED: &str = "at_s (or at_ms, at_us), machine, event and perhaps labels";
+const EXPECTED: &str = "at_s (or at_ms, at_us), machine, event and optionally labels";
 
 /// The positions of the columns.
 struct Header<'a> {
@@ -132,7 +132,7 @@ fn header<'a>(row: &InputRow<'_>, columns: &'a [String]) -> Result<Header<'a>> {
             return Err(row.error(name, format!("is no column of machine events; expected {EXPECTED}")));
         }
         if columns[..at].contains(name) {
-            return Err(row.error(name, "comes twice"));
+            return Err(row.error(name, "is given twice"));
         }
     }
     let find =
@@ -142,7 +142,7 @@ fn header<'a>(row: &InputRow<'_>, columns: &'a [String]) -> Result<Header<'a>> {
     let mut times = times.iter().filter_map(|(name, scale)| find(name).map(|column| (column, *scale)));
     let (at, scale) = times.next().map_or_else(|| need("at_s").map(|column| (column, 1)), Ok)?;
     if let Some((other, _)) = times.next() {
-        return Err(row.error(other.name, format!("is a second time; expected {EXPECTED}")));
+        return Err(row.error(other.name, format!("is a second column of times; expected {EXPECTED}")));
     }
     Ok(Header { at, scale, machine: need("machine")?, event: need("event")?, labels: find("labels") })
 }
@@ -214,7 +214,7 @@ mod tests {
             ("at_s,machine\n", ", line 1, column 'event': is missing"),
             ("machine,event\n", ", line 1, column 'at_s': is missing"),
             ("at_s,at_ms,machine,event\n", "column 'at_ms': is a second time"),
-            ("at_s,machine,event,event\n", "column 'event': comes twice"),
+            ("at_s,machine,event,event\n", "column 'event': is given twice"),
             ("at_s,machine,event,why\n", "column 'why': is no column of machine events"),
             (
                 "at_s,machine,event\n1,alfa,fail\n",

@@ -119,14 +119,14 @@ fn header(row: &InputRow<'_>) -> Result<Vec<(String, ColumnContent)>> {
             }
         });
         if twice {
-            return bad("comes twice");
+            return bad("is given twice");
         }
         columns.push((name.to_owned(), kind));
     }
     for (name, kind) in &columns {
         let ColumnContent::Numa(resource) = kind else { continue };
         if !columns.iter().any(|(_, other)| matches!(other, ColumnContent::Capacity(dim, _) if dim.name == *resource)) {
-            return Err(row.error(name, format!("is about '{resource}', which is no column")));
+            return Err(row.error(name, format!("describes '{resource}', which is no column")));
         }
     }
     let resources = columns.iter().filter(|(_, kind)| matches!(kind, ColumnContent::Capacity(..))).count();
@@ -156,20 +156,20 @@ fn group<'a>(
             ColumnContent::Numa(resource) => {
                 let parts = row.text(column)?.split(';').map(str::trim).filter(|part| !part.is_empty());
                 let nodes = parts.map(str::parse).collect::<std::result::Result<Vec<u16>, _>>();
-                let wrong = |_| row.wrong(column, "is no such list", "a NUMA node for each device, such as 0;0;1;1");
+                let wrong = |_| row.wrong(column, "is not accepted", "a NUMA node for each device, such as 0;0;1;1");
                 group.numa.push((resource.clone(), nodes.map_err(wrong)?));
             }
             ColumnContent::Count | ColumnContent::Speed if row.is_null(column) => {}
             ColumnContent::Speed => {
                 let millionths = row.number(column, Speed::ONE, Rounding::Nearest, Speed::EXPECTED)?;
-                let wrong = || row.wrong(column, "is no such speed", Speed::EXPECTED);
+                let wrong = || row.wrong(column, "is not accepted", Speed::EXPECTED);
                 group.speed = Speed::new(millionths).ok_or_else(wrong)?;
             }
             ColumnContent::Count => {
                 const COUNT: &str = "a number of machines from 1 to 4294967295";
                 let count = row.integer(column, COUNT)?;
                 let fits = u32::try_from(count).ok().filter(|&count| count > 0);
-                group.count = fits.ok_or_else(|| row.wrong(column, "is no such number", COUNT))?;
+                group.count = fits.ok_or_else(|| row.wrong(column, "is not accepted", COUNT))?;
             }
             ColumnContent::Capacity(dim, scale) => {
                 let amount = row.number(column, *scale, Rounding::Down, "an amount from 0 (0 if it has none)")?;
@@ -271,18 +271,18 @@ mod tests {
             ("name,count\nx,1\n", ", line 1: names no resource"),
             ("cpu,CPU\n1,1\n", ", line 1, column 'CPU': is not a column's name"),
             ("cpu,submit_s\n1,1\n", "column 'submit_s': belongs to a trace"),
-            ("memory_gib,memory_mib\n1,1\n", "column 'memory_mib': comes twice"),
-            ("count,count,cpu\n1,1,1\n", "column 'count': comes twice"),
+            ("memory_gib,memory_mib\n1,1\n", "column 'memory_mib': is given twice"),
+            ("count,count,cpu\n1,1,1\n", "column 'count': is given twice"),
             ("a,b,c,d,e,f,g,h,i\n", "names 9 resources; expected at most 8"),
             ("cpu,memory_gib\n16\n", ", line 2: has 1 field; expected 2"),
             ("cpu,memory_gib\n16,\n", ", line 2, column 'memory_gib': is empty; expected an amount"),
             ("cpu,memory_gib\n\n16,x\n", ", line 3, column 'memory_gib': 'x' is not a number"),
             ("cpu,labels\n1,a b\n", ", line 2, column 'labels': 'a b' is no label; expected labels of letters"),
-            ("cpu,labels,label\n1,a,b\n", "column 'label': comes twice"),
+            ("cpu,labels,label\n1,a,b\n", "column 'label': is given twice"),
             ("name,cpu\na,1\na,1\n", ", line 3, column 'name': 'a' is a machine already"),
-            ("cpu,gpu_numa\n1,0\n", ", line 1, column 'gpu_numa': is about 'gpu', which is no column"),
-            ("gpu,gpu_numa\n1,x\n", ", line 2, column 'gpu_numa': 'x' is no such list; expected a NUMA node"),
-            ("count,cpu\n0,1\n", "column 'count': '0' is no such number; expected a number of machines"),
+            ("cpu,gpu_numa\n1,0\n", ", line 1, column 'gpu_numa': describes 'gpu', which is no column"),
+            ("gpu,gpu_numa\n1,x\n", ", line 2, column 'gpu_numa': 'x' is not accepted; expected a NUMA node"),
+            ("count,cpu\n0,1\n", "column 'count': '0' is not accepted; expected a number of machines"),
             ("count,cpu\n1.5,1\n", "column 'count': '1.5' is not a whole number"),
         ] {
             let message = parse(text).expect_err(text).to_string();

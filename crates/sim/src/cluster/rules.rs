@@ -49,7 +49,7 @@ macro_rules! rules {
 }
 
 rules! {
-    Pooled "pooled": "there are no machines: everything is one", "", |_, _| Guide::First;
+    Pooled "pooled": "no machines: the cluster is one pool", "", |_, _| Guide::First;
     FirstFit "first-fit": "the lowest index", "", |_, _| Guide::First;
     BestFit "best-fit": "the lowest sum over r of f_r / c_r: the machine that is left with the least", "",
         |index, all| Guide::Grid(Grid::new(Objective::Room(Prices::from_capacities(index, all)), index));

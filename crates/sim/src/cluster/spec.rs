@@ -278,7 +278,7 @@ impl Cluster {
 /// Parses `400x16c32g`. Errors: the wrong part and the reason.
 fn parse_group(text: &str) -> std::result::Result<MachineGroup, String> {
     if text.is_empty() {
-        return Err("there is nothing".to_owned());
+        return Err("the group is empty".to_owned());
     }
     let Some((count, capacity)) = text.split_once(['x', 'X']) else {
         let also = parse_capacity(text).err().map(|problem| format!(", and {problem}")).unwrap_or_default();
@@ -308,7 +308,7 @@ const MEANT: [(&str, &str); 10] = [
 /// Parses `16c32g4gpu`. Errors: the wrong part and the reason.
 fn parse_capacity(mut text: &str) -> std::result::Result<Vec<(Dim, u64)>, String> {
     if text.is_empty() {
-        return Err("there is no capacity behind the 'x'".to_owned());
+        return Err("there is no capacity after the 'x'".to_owned());
     }
     let mut capacity: Vec<(Dim, u64)> = Vec::new();
     while !text.is_empty() {
@@ -381,9 +381,9 @@ mod tests {
             ("2x8", "'8' has no unit"),
             ("2x8c4c", "'4c' is a second amount of cpu"),
             ("2xc", "the amount '' of 'c'"),
-            ("2x", "no capacity behind the 'x'"),
+            ("2x", "no capacity after the 'x'"),
             ("2x99999999999999999999c", "'99999999999999999999' of 'c' is too large"),
-            ("2x8c,", "there is nothing"),
+            ("2x8c,", "the group is empty"),
         ] {
             let message = ClusterSpec::parse("--machines", text).unwrap_err().to_string();
             assert!(message.contains(problem), "{text}: {message}");

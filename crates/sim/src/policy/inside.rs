@@ -307,7 +307,7 @@ pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
     let known: Vec<&str> = std::iter::once(USUAL).chain(ORDERS.iter().map(|order| order.name())).collect();
     let hint = nearest(suffix, known.iter().copied());
     let hint = hint.map(|hint| format!(" (did you mean '{policy}/{hint}'?)")).unwrap_or_default();
-    let expected = format!("an order inside a user behind the slash{hint}: {}", known.join(", "));
+    let expected = format!("an order inside a user after the slash{hint}: {}", known.join(", "));
     Err(Error::plan("policy", format!("'{name}'"), expected))
 }
 

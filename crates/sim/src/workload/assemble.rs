@@ -94,7 +94,7 @@ impl Assembler {
             id
         } else {
             return Err(format!(
-                "job '{}' appeared before; rows of a job must stand together or share a submit time",
+                "job '{}' appeared before; rows of a job must be consecutive or have the same submit time",
                 shorten(name)
             ));
         };

@@ -72,13 +72,13 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<ArchiveEntry>, Problem>
         rest = &rest[length..];
     }
     if listed.len() as u64 != entries {
-        return Err(whole(format!("its catalogue has {} entries and says {entries}", listed.len())));
+        return Err(whole(format!("its catalogue has {} entries and declares {entries}", listed.len())));
     }
     listed.sort_by_key(|entry| entry.at);
     let (mut found, mut at) = (Vec::new(), 0);
     for entry in listed {
         if entry.at != at {
-            return Err((entry.name, "before it there is something that is not in the catalogue".to_owned()));
+            return Err((entry.name, "before it there are data that are not in the catalogue".to_owned()));
         }
         let (entry, end) = entry.find(file)?;
         at = end;
@@ -86,7 +86,7 @@ pub fn read(file: &mut (impl Read + Seek)) -> Result<Vec<ArchiveEntry>, Problem>
     }
     match at == start {
         true => Ok(found),
-        false => Err(whole("before its catalogue there is something that is not in it".to_owned())),
+        false => Err(whole("before its catalogue there are data that are not in it".to_owned())),
     }
 }
 
@@ -131,7 +131,7 @@ fn end(file: &mut (impl Read + Seek)) -> Result<CatalogueLocation, String> {
 fn adjoins((entries, size, start): CatalogueLocation, at: u64) -> Result<CatalogueLocation, String> {
     match start.checked_add(size) == Some(at) {
         true => Ok((entries, size, start)),
-        false => Err("its catalogue is not where it says".to_owned()),
+        false => Err("its catalogue is not at the declared position".to_owned()),
     }
 }
 
@@ -155,7 +155,7 @@ impl CatalogueEntry {
         let extra = bytes.get(name..name + extra).ok_or_else(damaged)?;
         let mut header = Header::read(&fixed[6..6 + HEADER]).map_err(wrong)?;
         if field(32, 2) != 0 {
-            return Err(wrong("it has a comment, which an archive of Plimsoll has not"));
+            return Err(wrong("it has a comment, unlike an archive of Plimsoll"));
         }
         if field(34, 2) != 0 {
             return Err(wrong("it is in another file"));
@@ -230,6 +230,6 @@ fn behind(file: &mut (impl Read + Seek), listed: &Header, start: u64) -> Result<
     let agrees = sizes == (Some(listed.crc32.into()), Some(listed.packed), Some(listed.size));
     match found.starts_with(b"PK\x07\x08") && agrees {
         true => Ok(end + BEHIND as u64),
-        false => Err("the sizes behind it differ from the catalogue".to_owned()),
+        false => Err("the sizes after its data differ from the catalogue".to_owned()),
     }
 }

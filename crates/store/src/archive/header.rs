@@ -58,15 +58,15 @@ impl Header {
         let method = match field(4, 2)? {
             0 => Method::Stored,
             8 => Method::Deflated,
-            _ => return Err("it is packed in a way that not every program knows"),
+            _ => return Err("it is packed with a method that not every program supports"),
         };
         let problem = match flags & !(EFFORT | SIZES_BEHIND | UTF_8) {
-            0 if needed > NEWEST => Some("it says that it needs a newer program"),
+            0 if needed > NEWEST => Some("it requires a newer program"),
             0 if flags & SIZES_BEHIND != 0 && method == Method::Stored => {
-                Some("its end is not to be found from its start")
+                Some("its end cannot be found from its start")
             }
             0 => None,
-            _ => Some("it is encrypted, or packed in a way that not every program knows"),
+            _ => Some("it is encrypted, or packed with a method that not every program supports"),
         };
         match problem {
             Some(problem) => Err(problem),

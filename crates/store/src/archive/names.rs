@@ -17,7 +17,7 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
     for pair in sorted.windows(2) {
         let ((above, is_folder, _), (folded, _, name)) = (&pair[0], &pair[1]);
         match folded.strip_prefix(above.as_str()) {
-            Some("") => return Err(((*name).clone(), "it is there twice")),
+            Some("") => return Err(((*name).clone(), "it occurs twice")),
             Some(rest) if rest.starts_with(BELOW) && !is_folder => {
                 return Err(((*name).clone(), "it is below a file"));
             }
@@ -52,11 +52,11 @@ pub fn problem(path: &str) -> Option<&'static str> {
     let (_, last) = path.rsplit_once('/').unwrap_or(("", path));
     portable::problem(path).or_else(|| match last.rsplit_once(';') {
         _ if path.contains(is_decomposed) => Some(
-            "there is a letter in its path that systems write in two ways, such as an accent behind its letter: rename it \
-             with the letter that has the accent",
+            "there is a letter in its path that systems encode in two ways, such as an accent after its letter: rename it \
+             with the accented letter",
         ),
         Some((_, version)) if is_version(version) => {
-            Some("its path ends with a semicolon and a number, which some programs take away")
+            Some("its path ends with a semicolon and a number, which some programs remove")
         }
         _ => None,
     })
@@ -95,7 +95,7 @@ mod tests {
             ("a/", "A"),
         ] {
             for names in [[one, other], [other, one]] {
-                assert!(said(&names).contains("there twice"), "{names:?}: {}", said(&names));
+                assert!(said(&names).contains("occurs twice"), "{names:?}: {}", said(&names));
             }
         }
         assert_eq!(said(&["a/b", "a", "a-b"]), "a/b: it is below a file");

@@ -11,7 +11,7 @@ use crate::output::paper::Paper;
 /// The only policy for groups.
 pub const POLICY: &str = "quota";
 
-/// How runtime quotas are worked out, for an instance of groups.
+/// How runtime quotas are computed, for an instance of groups.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Quota groups")]
 pub struct Args {
@@ -21,7 +21,7 @@ pub struct Args {
     /// How fractions become whole units [default: exact]
     #[arg(long, value_parser = named(Rounding::ALL), value_name = "RULE")]
     rounding: Option<Rounding>,
-    /// How the level of the water is found; all give the same numbers [default: sort]
+    /// The method that computes the water level; all give the same numbers [default: sort]
     #[arg(long, value_parser = named(Method::ALL), value_name = "METHOD")]
     method: Option<Method>,
     /// The rule if the mins exceed the total [default: keep]
@@ -64,7 +64,8 @@ impl Args {
     }
 }
 
-/// Solves and prints; draws if paper is given. Errors: another policy than `quota`, and those of [`Quota::allocate`].
+/// Solves an instance and prints the result; returns a drawing if `draw` is given. Errors: another policy than `quota`, and the errors of
+/// [`Quota::allocate`].
 pub fn run(
     instance: &GroupInstance,
     args: &super::Args,

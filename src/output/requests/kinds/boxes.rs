@@ -67,7 +67,7 @@ fn boxed(request: &Request, rows: &[FigureRow]) -> Picture {
     let chart = request.chart(panels.len(), names_axis(request), request.y_axis());
     let caption = format!(
         "{}{}: quartiles with the median, whiskers from the 5 % to the 95 % quantile, and the mean as a marker, all runs \
-         together; of five values or fewer the values themselves",
+         together; up to five values are drawn as points",
         request.subject(),
         request.by()
     );

@@ -38,7 +38,7 @@ pub(super) static KINDS: &[&KindRow] = &[
     &time::ROW,
 ];
 
-/// The declaration of a kind of figure; the rest of the program uses only this.
+/// The declaration of a kind of figure. The rest of the program uses a kind only through its row.
 pub(super) struct KindRow {
     /// Its name in plans.
     pub name: &'static str,
@@ -60,7 +60,7 @@ pub(super) struct KindRow {
     pub mixes: fn(&Request) -> bool,
 }
 
-/// The x of a kind.
+/// The horizontal axis of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum X {
     /// Not a field that a plan can select.

@@ -44,6 +44,6 @@ fn scatter(request: &Request, rows: &[FigureRow]) -> Picture {
     let size_pt = request.paper.height.map_or(size_pt, |height| (size_pt.0, height));
     let chart = Chart { size_pt, ..chart };
     let what = request.counts().map_or("row", |what| what.trim_end_matches('s'));
-    let caption = format!("{}{}: a point a {what}", request.subject(), request.by());
+    let caption = format!("{}{}: one point per {what}", request.subject(), request.by());
     Picture { svg: points(&chart, &panels), data: data(request, &panels), caption }
 }

@@ -51,7 +51,7 @@ fn time(request: &Request, all_rows: &FigureRows) -> Picture {
     }
     let chart = beside(all_rows, request.chart(panels.len(), x_axis(request), request.y_axis()));
     let join = if most > 1 { Join::Straight } else { Join::Steps };
-    let far = if most > 1 { ", as long as most runs go on" } else { "" };
+    let far = if most > 1 { ", while most runs are in progress" } else { "" };
     let caption =
         format!("{} over time{}{far}", request.subject(), over((least, most), &all_rows.named(&averaged), "bands"));
     Picture { svg: small_multiples(&chart, join, &panels), data: data(request, &panels), caption }

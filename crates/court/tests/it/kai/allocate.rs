@@ -1,4 +1,5 @@
-//! Vectors of the KAI scheduler: allocation, preemption in a queue, and the order of queues. Case names are those of its tests, shortened.
+//! Vectors of the KAI scheduler: allocation, preemption in a queue, and the order of queues. The cases have the names of KAI's tests,
+//! shortened.
 
 use super::table::play;
 use crate::decide;
@@ -93,8 +94,9 @@ fn allocate() {
     ]);
 }
 
-/// `queue_order_test.go`: a queue goes behind the others when it holds more than its fair share of CPU, memory and GPUs, all three,
-/// which needs a quota of each; by default only GPUs have one, and then what stays within the quota goes first, then priority.
+/// `queue_order_test.go`: a queue is ordered behind the others if it exceeds its fair shares of CPU, of memory and of GPUs. This requires
+/// a quota of all three resources. By default only GPUs have a quota; then a queue that stays within its quota is first, then the queue
+/// of higher priority.
 #[test]
 fn order_of_queues() {
     let text = |deserved: &str| {
@@ -111,11 +113,11 @@ fn order_of_queues() {
         }
         text
     };
-    // Derived: a holds 5 of 4, b 2 of 2; with one more neither stays within the quota.
+    // Derived: a has 5 tasks and a quota of 4, and b has 2 tasks and a quota of 2. With one more task neither stays within its quota.
     let first = |deserved: &str| decide("kai", &text(deserved)).launched[0].0.clone();
-    assert_eq!(first("gpu = N"), "wa", "by priority");
+    assert_eq!(first("gpu = N"), "wa", "a has the higher priority");
     assert_eq!(first("cpu = N, memory = N, gpu = N"), "wb", "a is over its fair share");
-    // "even if priority is different": 20 of 2, and 0 of 2.
+    // "even if priority is different": each queue deserves 2 GPUs; a has 20, and b has none.
     play(&[
         ("quota starvation", "25", "a:root:2:1:1 b:root:2:1", "r:a:1x20", "wa:a:1x5 wb:b:1x2", "", "wax3 wbx2"),
         ("starved first", "21", "a:root:2:1:1 b:root:2:1", "r:a:1x20", "wa:a:1 wb:b:1", "", "wb"),

@@ -1,10 +1,9 @@
-//! Vectors of `resource_division_test.go` of the KAI scheduler, and Derived ones. Amounts of CPU and memory are those of the tests,
-//! in whole units.
+//! Vectors of `resource_division_test.go` of the KAI scheduler. The numbers of CPU and memory are those of the source, as whole units.
 
 use crate::decide;
 use std::fmt::Write as _;
 
-/// A queue: deserved, weight, requested; priority and limit where a test has them.
+/// A queue: its deserved amount, weight and request, and a priority and a limit if the source's case has them.
 #[derive(Clone, Copy)]
 struct Queue {
     deserved: f64,
@@ -28,7 +27,7 @@ impl Queue {
     }
 }
 
-/// The fair shares of one resource.
+/// Returns the fair share of each queue in one resource.
 fn shares(resource: &str, total: f64, queues: &[Queue]) -> Vec<f64> {
     let mut text = format!("[capacity]\n{resource} = {total}\n");
     for (at, queue) in queues.iter().enumerate() {
@@ -49,7 +48,7 @@ fn shares(resource: &str, total: f64, queues: &[Queue]) -> Vec<f64> {
     (0..queues.len()).map(|at| answer.share(&format!("q{at}"), &format!("fair {resource}"))).collect()
 }
 
-/// "single queue within quota", "single queue over quota": total, queue, share.
+/// "single queue within quota", "single queue over quota": each case has a total, a queue and its expected share.
 #[test]
 fn one_queue() {
     let within = queue(3.0, 0.0, 2.0);
@@ -63,7 +62,8 @@ fn one_queue() {
         (2.0, queue(1.5, 0.0, 2.0), 1.5),
         (2.0, queue(3.0, 0.0, 1.5), 1.5),
         (2.0, queue(0.0, 0.0, 2.0), 0.0),
-        // Over quota these tests give the rest alone; the total here has the deserved 3 besides.
+        // The over-quota cases of the source state only the amount that is left for over-quota shares. In this test the total also
+        // includes the deserved amount.
         (5.0, over, 5.0),
         (6.0, over, 5.0),
         (5.0, over.limit(4.0), 4.0),
@@ -78,16 +78,24 @@ fn one_queue() {
     }
 }
 
-/// "two queues", in GPUs: deserved 2, weight 2, request 6 unless said.
+/// "two queues", in GPUs. Unless a case states other numbers, a queue deserves 2 GPUs, has a weight of 2 and requests 6.
 #[test]
 fn two_queues() {
     let one = queue(2.0, 2.0, 6.0);
     let of = |total, first, second| shares("gpu", total, &[first, second]);
     assert_eq!(of(12.0, one.limit(5.0), one), [5.0, 6.0]);
-    assert_eq!(of(11.0, queue(2.0, 1.0, 10.0), queue(2.0, 4.0, 10.0)), [3.0, 8.0], "the larger fraction");
+    assert_eq!(
+        of(11.0, queue(2.0, 1.0, 10.0), queue(2.0, 4.0, 10.0)),
+        [3.0, 8.0],
+        "the queue with the larger fraction receives the remainder"
+    );
     assert_eq!(of(6.0, one.priority(1), one.priority(2)), [2.0, 4.0]);
     assert_eq!(of(6.0, queue(2.0, 100.0, 6.0).priority(1), queue(2.0, 1.0, 6.0).priority(2)), [2.0, 4.0]);
-    assert_eq!(of(16.0, queue(3.0, 0.0, 5.0), queue(3.0, 1.0, 3.0)), [3.0, 3.0], "over quota, without a weight");
+    assert_eq!(
+        of(16.0, queue(3.0, 0.0, 5.0), queue(3.0, 1.0, 3.0)),
+        [3.0, 3.0],
+        "a queue without a weight receives nothing over its quota"
+    );
     // "divide last remaining GPU based to similar queues"
     assert_eq!(of(5.0, queue(2.0, 2.0, 3.0), queue(2.0, 2.0, 3.0)), [3.0, 2.0]);
     // "Enough resources", "Request more than total" of `SetResourcesShare`.
@@ -101,7 +109,7 @@ fn two_queues() {
     assert_eq!(shares("gpu", 45.0, &three), [32.55, 9.5, 1.65]);
 }
 
-/// "setResourceShare - CPU" and "- memory": the same numbers, and those of `SetResourcesShare`.
+/// "setResourceShare - CPU" and "setResourceShare - memory", which have the same numbers, and the cases of `SetResourcesShare`.
 #[test]
 fn cores_and_memory() {
     for resource in ["cpu", "memory"] {
@@ -110,7 +118,7 @@ fn cores_and_memory() {
         assert_eq!(of(3000.0, &[queue(3000.0, 1.0, 2000.0)]), [2000.0]);
         assert_eq!(of(1000.0, &[queue(3000.0, 1.0, 2000.0)]), [2000.0]);
         assert_eq!(of(10_000.0, &[whole(10_000.0), queue(0.0, 0.0, 5000.0)]), [10_000.0, 0.0]);
-        assert_eq!(of(10_000.0, &[whole(5000.0); 3]), [5000.0; 3], "over subscription");
+        assert_eq!(of(10_000.0, &[whole(5000.0); 3]), [5000.0; 3], "the deserved amounts exceed the total");
         assert_eq!(of(18_000.0, &[whole(6000.0); 3]), [6000.0; 3]);
         assert_eq!(of(10_000.0, &[whole(7000.0), whole(5000.0), whole(2000.0)]), [5000.0, 5000.0, 2000.0]);
         let limited = whole(7000.0).limit(7000.0);
@@ -120,7 +128,11 @@ fn cores_and_memory() {
         assert_eq!(of(10_000.0, &[whole(5000.0), nothing, whole(5000.0)]), [5000.0, 0.0, 5000.0]);
         assert_eq!(of(10_000.0, &[whole(10_000.0), nothing, whole(10_000.0)]), [5000.0, 0.0, 5000.0]);
         assert_eq!(of(2500.0, &[queue(200.0, 1.0, 500.0)]), [500.0]);
-        assert_eq!(of(1000.0, &[queue(20_000.0, 1.0, 2500.0)]), [2500.0], "deserved, though there is less");
+        assert_eq!(
+            of(1000.0, &[queue(20_000.0, 1.0, 2500.0)]),
+            [2500.0],
+            "the request is deserved, although the total is smaller"
+        );
         assert_eq!(of(3000.0, &[queue(1000.0, 1.0, 5000.0)]), [3000.0]);
         assert_eq!(of(2500.0, &[queue(200.0, 1.0, 500.0); 2]), [500.0; 2]);
         assert_eq!(of(3000.0, &[queue(2000.0, 1.0, 3000.0); 2]), [2000.0; 2]);

@@ -1,4 +1,4 @@
-//! Vectors of the KAI scheduler: reclaim between queues. Case names are those of its tests, shortened.
+//! Vectors of the KAI scheduler: reclaim between queues. The cases have the names of KAI's tests, shortened.
 
 use super::table::play;
 
@@ -73,7 +73,7 @@ fn reclaim() {
         ("more than its fairShare (no remaining)", "10", "a:root:2:1 b:root:2:2", "r0:a:8", "w0:b:6", "r0", "w0"),
         ("within its fairShare", "10", "a:root:2:1 b:root:2:2", "r0:a:4", "w0:b:7", "", ""),
         ("remaining to lower over quota weight", "12", "a:root:2:1 b:root:2:2", "r0:a:10", "w0:b:7", "r0", "w0"),
-        // The source starts r1 again on the other node in the same cycle.
+        // In the source r1 starts again on the other node in the same cycle.
         (
             "over deserved, not over fair share",
             "3 2",
@@ -117,7 +117,8 @@ fn reclaim() {
     ]);
 }
 
-/// `actions/reclaim/reclaimDepartments_test.go` and those of the integration tests; the weight of a department is its deserved amount.
+/// `actions/reclaim/reclaimDepartments_test.go` and the cases with departments of the integration tests. The weight of a department is
+/// its deserved amount.
 #[test]
 fn reclaim_of_departments() {
     let two = "d1:root:1:1 d2:root:1:1 a:d1:1:1 b:d2:1:1";
@@ -206,7 +207,8 @@ fn reclaim_of_departments() {
     ]);
 }
 
-/// `actions/integration_tests/reclaim/reclaim_test.go`, those with whole GPUs, and `reclaim_steady_fair_share_test.go` with its switch off.
+/// The cases of `actions/integration_tests/reclaim/reclaim_test.go` with whole GPUs, and `reclaim_steady_fair_share_test.go` with its
+/// switch off.
 #[test]
 fn reclaim_in_rounds() {
     let equal = "a:root:1:1 b:root:1:1";
@@ -295,7 +297,7 @@ fn reclaim_of_elastic_jobs_and_gangs() {
         ("all tasks", "2", "a:root:0:0 b:root:2:1", "r:a:1x2", "w:b:2", "rx2", "w"),
         ("a job and a single task", "3", "a:root:0:0 b:root:3:1", "r0:a:1x2 r1:a:1", "w:b:2", "r0 r1", "w"),
         ("several elastic jobs", "4", "a:root:0:0 b:root:2:1", "r0:a:1x2 r1:a:1x2", "w:b:2", "r0 r1", "w"),
-        // Derived: a job that has lost its surplus in this cycle has none left.
+        // Derived: a job that has lost its task beyond the minimum in this cycle is no further victim; the other job loses the next task.
         (
             "several elastic jobs, one task after another",
             "4",
@@ -323,8 +325,8 @@ fn reclaim_of_elastic_jobs_and_gangs() {
     ]);
 }
 
-/// `reclaimable_test.go`, "Multiple hierarchy levels" and "FilterVictim"; the shares that these tests state follow here from
-/// deserved amounts without weights.
+/// `reclaimable_test.go`, "Multiple hierarchy levels" and "FilterVictim". The source states the fair shares; in this test they follow
+/// from deserved amounts.
 #[test]
 fn reclaimable() {
     let over = "d1:root:4:0 a:d1:3:0 b:d1:1:1 d2:root:3:0 c:d2:3:0";

@@ -1,15 +1,16 @@
-//! Cases of the KAI scheduler's own tests, written short. Jobs are listed the oldest first, as those tests make them; a job of several
-//! tasks starts and stops as a whole unless the test has a minimum of one. Priorities are the tests': train 50, preemptible
-//! interactive 75, build 100, inference 125; the last two are never stopped, which a queue says here (`fixed`).
+//! Cases of the KAI scheduler's own tests in a short notation. Jobs are listed from the oldest to the youngest, as the source creates
+//! them. A job of several tasks starts and stops as a whole, unless the source gives it a minimum of one task. Priorities are those of
+//! the source: train 50, preemptible interactive 75, build 100, inference 125. The source never stops build and inference jobs. In these
+//! tests their queue is marked as not preemptible (`fixed`) if that matters.
 //!
-//! Not here: preemption delays and search back-off, node affinities, moves to another node, minimums between one and all, jobs of one
-//! queue of which some may be stopped and others not, gangs that run on several nodes.
+//! Not covered: preemption delays, search back-off, node affinities, moves to another node, minimums between one task and all tasks,
+//! queues with both preemptible and non-preemptible jobs, and gangs that run on several nodes.
 
 use crate::decide;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// `NAME:PARENT:DESERVED:WEIGHT[:PRIORITY[:LIMIT]][:fixed]`.
+/// Appends queues, each given as `NAME:PARENT:DESERVED:WEIGHT[:PRIORITY[:LIMIT]][:fixed]`.
 fn queues(text: &mut String, list: &str) {
     for queue in list.split_whitespace() {
         let (queue, fixed) = queue.strip_suffix(":fixed").map_or((queue, false), |queue| (queue, true));
@@ -28,7 +29,7 @@ fn queues(text: &mut String, list: &str) {
     }
 }
 
-/// `NAME:QUEUE:GPUS[xTASKS[!]][@NODE][^PRIORITY][/JOB]`; `!` is a gang.
+/// Appends jobs, each given as `NAME:QUEUE:GPUS[xTASKS[!]][@NODE][^PRIORITY][/JOB]`; `!` marks a gang.
 fn jobs(text: &mut String, kind: &str, list: &str) {
     for item in list.split_whitespace() {
         let (item, job) = item.split_once('/').map_or((item, None), |(item, job)| (item, Some(job)));
@@ -51,7 +52,7 @@ fn jobs(text: &mut String, kind: &str, list: &str) {
     }
 }
 
-/// A state: GPUs of a node, or of several, with a blank between.
+/// Returns a state. `nodes` has the number of GPUs of each node, separated by blanks; a single number is the capacity of the cluster.
 fn state(nodes: &str, list: &str, running: &str, waiting: &str, more: &str) -> String {
     let nodes: Vec<&str> = nodes.split(' ').collect();
     let mut text = String::new();
@@ -68,14 +69,15 @@ fn state(nodes: &str, list: &str, running: &str, waiting: &str, more: &str) -> S
     text
 }
 
-/// Names and tasks: `a` is one task, `ax2` two.
+/// Returns the names with their numbers of tasks: `a` is one task of `a`, `ax2` are two.
 fn counted<'a>(list: impl Iterator<Item = (&'a str, u32)>) -> Vec<String> {
     let mut sums: BTreeMap<&str, u32> = BTreeMap::new();
     list.for_each(|(name, tasks)| *sums.entry(name).or_default() += tasks);
     sums.into_iter().map(|(name, tasks)| if tasks == 1 { name.to_owned() } else { format!("{name}x{tasks}") }).collect()
 }
 
-/// The name of a case, nodes, queues, jobs that run, jobs that wait; jobs that are stopped and that start.
+/// A case: its name, the nodes, the queues, the running jobs, the waiting jobs, the expected victims and the expected starts. In the
+/// field of queues, text after `|` is further TOML of the state.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 pub fn play(cases: &[Case]) {

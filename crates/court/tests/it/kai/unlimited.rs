@@ -1,16 +1,16 @@
-//! Unlimited quotas (-1 in KAI): a queue deserves the total of its level (`setDeservedResource` in `resource_division.go`), and may
-//! hold as much as its limit allows (`GetAllocatableShare`).
+//! Unlimited quotas (-1 in KAI): a queue deserves the total of its level (`setDeservedResource` in `resource_division.go`), and may use
+//! as much as its limit allows (`GetAllocatableShare`).
 
 use super::{evicted, state};
 use crate::decide;
 
-/// The fair shares of some queues.
+/// Returns the fair GPU shares of the named queues.
 fn fair(text: &str, names: &[&str]) -> Vec<f64> {
     let answer = decide("kai", text);
     names.iter().map(|name| answer.share(name, "fair gpu")).collect()
 }
 
-/// The numbers of issue 143 under the parent of the quickstart, which has no quota: 1, 3 and 1 of 5 GPUs.
+/// The numbers of issue 143 below a parent without a quota, as in KAI's quickstart: the fair shares are 1, 3 and 1 of 5 GPUs.
 #[test]
 fn a_parent_without_a_bound_has_the_cluster() {
     let queues = "p:root:\"unlimited\":1:0 a:p:1:1:2 b:p:1:2:1 c:p:0:1:1";
@@ -20,21 +20,22 @@ fn a_parent_without_a_bound_has_the_cluster() {
     assert_eq!(started, 5);
 }
 
-/// A queue reclaims from its sibling under a parent without a bound: 3 and 2 of 5 GPUs, all of which the sibling holds.
+/// A queue reclaims from its sibling below a parent without a quota. The fair shares are 3 and 2 of 5 GPUs, and the sibling uses all
+/// five.
 #[test]
 fn siblings_reclaim_under_a_parent_without_a_bound() {
     let queues = "p:root:\"unlimited\":1:0 a:p:0:1:0 b:p:0:1:0";
     let text = state("5", queues, "ra:a:1:5:0", "wb:b:1:5:0 wa:a:1:5:0", "");
     assert_eq!(fair(&text, &["p", "a", "b"]), [5.0, 3.0, 2.0]);
     assert!(!evicted(&text).is_empty());
-    // Without a parent it is the same.
+    // The result is the same without a parent.
     let flat = state("5", "a:root:0:1:0 b:root:0:1:0", "ra:a:1:5:0", "wb:b:1:5:0 wa:a:1:5:0", "");
     assert_eq!(fair(&flat, &["a", "b"]), [3.0, 2.0]);
     assert_eq!(decide("kai", &flat).evicted, decide("kai", &text).evicted);
 }
 
-/// A queue without a bound loses no task to reclaim, and its sibling still has its amount (KAI's rule: deserved amounts may exceed the
-/// total). The share of the queue is the total, not more.
+/// A queue with an unlimited quota loses no task to reclaim. Its sibling still has its deserved amount as its fair share, because in KAI
+/// deserved amounts may exceed the total. The fair share of the unlimited queue is the total.
 #[test]
 fn a_queue_without_a_bound_keeps_what_it_holds() {
     let queues = "a:root:\"unlimited\":1:0 b:root:2:1:0";
@@ -43,8 +44,8 @@ fn a_queue_without_a_bound_keeps_what_it_holds() {
     assert!(evicted(&text).is_empty());
 }
 
-/// Random trees of three levels with an unlimited quota at every level: the fair shares of siblings never exceed that of the queue
-/// above together. One sibling of each level may have no bound. Beside it the others deserve nothing.
+/// In random trees of three levels, the sum of the fair shares of siblings never exceeds the fair share of their parent. At most one of
+/// several siblings has an unlimited quota, and the others deserve nothing.
 #[test]
 fn fair_shares_of_siblings_never_exceed_the_parent() {
     for case in 0..150u64 {
@@ -81,12 +82,12 @@ fn fair_shares_of_siblings_never_exceed_the_parent() {
             let names: Vec<&str> = siblings.iter().map(String::as_str).collect();
             let above = if parent == "root" { total as f64 } else { fair(&text, &[&parent])[0] };
             let sum: f64 = fair(&text, &names).iter().sum();
-            assert!(sum <= above, "case {case}: {sum} of {above} under {parent}\n{text}");
+            assert!(sum <= above, "case {case}: the shares under {parent} sum to {sum}, more than {above}\n{text}");
         }
     }
 }
 
-/// Only this key accepts the word, and no other word.
+/// Only the key `deserved` accepts the word "unlimited", and it accepts no other word.
 #[test]
 fn the_word_is_refused_elsewhere() {
     let text = state("5", "a:root:0:1:0", "", "wa:a:1:1:0", "");

@@ -360,7 +360,7 @@ fn ready_stages(key: &str, class: &Class, workload: &mut Workload) -> Result<Vec
     for (index, stage) in class.stages.iter().enumerate() {
         let key = format!("{key}.stage[{index}]");
         if stage.name.is_empty() || !met.insert(&stage.name) {
-            return Err(Error::plan(format!("{key}.name"), format!("'{}'", stage.name), "a name of its own"));
+            return Err(Error::plan(format!("{key}.name"), format!("'{}'", stage.name), "a unique name"));
         }
         let id = Some(workload.stages.intern(&stage.name));
         let tasks = stage.tasks.as_ref();

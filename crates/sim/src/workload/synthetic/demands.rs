@@ -76,7 +76,7 @@ pub(super) fn user_names(key: &str, name: &str, users: u32) -> Result<Vec<String
 /// Adds a user with a name that must be unique, and returns its id.
 pub(super) fn new_user(key: &str, name: &str, users: &mut Names) -> Result<u32> {
     if users.id(name).is_some() {
-        let expected = "names of classes that give every user another one";
+        let expected = "class names that give every user a unique name";
         return Err(Error::plan(format!("{key}.name"), format!("a second user '{name}'"), expected));
     }
     Ok(users.intern(name))

@@ -201,7 +201,7 @@ fn choice(key: &str, values: &[f64], weights: Option<&[f64]>, positive: bool) ->
     let weights = weights.map_or_else(|| vec![1.0; values.len()], <[f64]>::to_vec);
     if weights.len() != values.len() {
         let given = format!("a list of {}", weights.len());
-        return Err(Error::plan(format!("{key}.weights"), given, format!("{} weights, one a value", values.len())));
+        return Err(Error::plan(format!("{key}.weights"), given, format!("{} weights, one per value", values.len())));
     }
     let weighted = Weighted::new(weights.iter().copied()).ok_or_else(|| {
         let given = format!("{weights:?}");
@@ -345,7 +345,7 @@ mod tests {
             ),
             (
                 "{ distribution = \"choice\", values = [1, 2], weights = [1] }",
-                "k.weights: a list of 1 is not accepted; expected 2 weights, one a value",
+                "k.weights: a list of 1 is not accepted; expected 2 weights, one per value",
             ),
             (
                 "{ distribution = \"choice\", values = [0, 0] }",
