@@ -25,6 +25,12 @@ impl Resources {
         *self == Resources::ZERO
     }
 
+    /// Returns whether both vectors have an amount above 0 of the same resource.
+    #[inline]
+    pub fn overlaps(&self, other: &Resources) -> bool {
+        self.0.iter().zip(&other.0).any(|(one, other)| *one > 0 && *other > 0)
+    }
+
     /// Multiplies each amount by `count`.
     #[inline]
     pub fn times(&self, count: u32) -> Resources {
@@ -262,6 +268,7 @@ mod tests {
     fn amounts_fit_only_if_each_does() {
         assert!(amounts(&[1, 2]).fits(&amounts(&[1, 3])));
         assert!(!amounts(&[1, 2, 1]).fits(&amounts(&[9, 9])));
+        assert!(amounts(&[0, 1]).overlaps(&amounts(&[2, 3])) && !amounts(&[1]).overlaps(&amounts(&[0, 3])));
         assert!(Resources::ZERO.is_zero() && !amounts(&[0, 1]).is_zero());
     }
 
