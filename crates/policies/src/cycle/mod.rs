@@ -18,7 +18,7 @@ pub use file::{
     Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
     number, truth,
 };
-pub use ratio::Ratio;
+pub use ratio::{Ratio, compare_parts};
 pub use rooms::{Placements, Rooms, place_task};
 pub use session::{Runs, Session, change_amounts};
 pub use tree::{QueueAt, QueueTable, ROOT, Tree, Waiting};

@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{Bound, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, number};
+use super::super::cycle::{Bound, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts, number};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
@@ -258,10 +258,6 @@ impl Shares<'_> {
             _ => Ordering::Equal,
         }
     }
-}
-
-fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
-    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
 /// Returns the error for a user without a single weight.

@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use ethnum::U256;
 
-use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting, change_amounts};
+use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting, change_amounts, compare_parts};
 use super::Volcano;
 use super::hierarchy::Hierarchy;
-use super::queues::{Levels, Plugin, compare_parts};
+use super::queues::{Levels, Plugin};
 use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 

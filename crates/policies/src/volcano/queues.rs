@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree};
+use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources};
 
@@ -365,11 +365,6 @@ impl Quotas {
         let largest = parts.max_by(|one, other| compare_parts(*one, *other));
         largest.unwrap_or((u64::from(self.plugin == Plugin::Capacity), 1))
     }
-}
-
-/// Compares two fractions.
-pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
-    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
 /// Divides a total in proportion to weights, each part between its bounds. The rounding remainder is added to the first parts with room,
