@@ -35,9 +35,7 @@ impl GroupWatch {
             .iter()
             .map(|group| {
                 let each = |of: fn(&crate::policy::GroupLimits) -> u64| {
-                    let mut amounts = [0; MAX_DIMS];
-                    amounts.iter_mut().zip(&group.limits).for_each(|(amount, limits)| *amount = of(limits));
-                    amounts
+                    Resources::from_fn(|d| group.limits.get(d).map_or(0, of))
                 };
                 Guarantee { parent: group.parent, min: each(|limits| limits.min), max: each(|limits| limits.max) }
             })
@@ -71,7 +69,7 @@ impl GroupWatch {
         for at in 0..partitions {
             let partition = Partition(at as u8);
             let books = books.partition(partition);
-            self.most[at].0.iter_mut().zip(books.capacity().0).for_each(|(most, now)| *most = now.max(*most));
+            self.most[at] = self.most[at].max(*books.capacity());
             for &user in changed {
                 let Some(group) = self.owner[user.index()] else { continue };
                 for (d, &used) in books.used(user).iter().enumerate() {

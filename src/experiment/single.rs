@@ -146,12 +146,8 @@ pub fn simulate(
     collector.finish(outcome.end)?;
     let carried = world.map(|mut world| world.carried(outcome.end));
     let lens = policy_object.needs().lens;
-    let offered = cluster.capacities.iter().fold([0u64; MAX_DIMS], |mut sum, machine| {
-        let seen = lens.machine(*machine);
-        sum.iter_mut().zip(seen.0).for_each(|(sum, part)| *sum += part);
-        sum
-    });
-    let run = Run { carried, ..ended(&collector, simulation, &cluster, Resources(offered), outcome) };
+    let offered = cluster.capacities.iter().map(|machine| lens.machine(*machine)).sum();
+    let run = Run { carried, ..ended(&collector, simulation, &cluster, offered, outcome) };
     let dims = &cluster.dims;
     let pooled = simulation.options.placement == Placement::Pooled;
     let measured = run.measured;

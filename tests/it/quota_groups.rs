@@ -10,7 +10,7 @@ use plimsoll::fair::Exact;
 use plimsoll::metrics::{GroupLog, GroupSums, GroupTimes, Guarantee, Holding};
 use plimsoll::policy::{GroupTree, Reclaim};
 use plimsoll::record::{Recorder, State};
-use plimsoll::units::{Span, Time, UserId};
+use plimsoll::units::{Resources, Span, Time, UserId};
 
 use crate::determinism::{differences, results};
 use crate::frame::Frame;
@@ -287,7 +287,7 @@ impl Recorder for Twin<'_> {
         if self.tree.is_none() {
             let requirement = |group: &plimsoll::policy::GroupNode| {
                 let each = |of: fn(&plimsoll::policy::GroupLimits) -> u64| {
-                    std::array::from_fn(|d| group.limits.get(d).map_or(0, of))
+                    Resources::from_fn(|d| group.limits.get(d).map_or(0, of))
                 };
                 Guarantee { parent: group.parent, min: each(|at| at.min), max: each(|at| at.max) }
             };

@@ -9,6 +9,7 @@ pub mod fields;
 pub mod named;
 pub mod names;
 pub mod pinned;
+pub mod resources;
 pub mod rows;
 pub mod tree;
 pub mod units;

@@ -1,4 +1,4 @@
-//! Integer types with few operations: time, resources and dense identifiers.
+//! Integer types with few operations: time and dense identifiers; units, and numbers read exactly. [`Resources`] are in their own module.
 //!
 //! All decisions of a simulation are made with these types, so a run is exact and repeats bit for bit; floats appear only in reports.
 //! Readers convert text once, by decimal arithmetic ([`decimal`]): times round to the nearest microsecond, demands round up, capacities
@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::ops::{Add, Sub};
+
+pub use crate::resources::{MAX_DIMS, Resources};
 
 /// An instant of simulated time, in microseconds since the trace's origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -69,41 +71,6 @@ impl Sub<Span> for Time {
     type Output = Time;
     fn sub(self, span: Span) -> Time {
         Time(self.0.saturating_sub(span.0))
-    }
-}
-
-/// The most resource dimensions a run can have.
-pub const MAX_DIMS: usize = 8;
-
-/// An amount of each resource, in the base unit of its dimension (milli-cores, MiB, milli-GPUs, thousandths,
-/// millionths of the largest machine). Dimensions past the run's own are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Resources(pub [u64; MAX_DIMS]);
-
-impl Resources {
-    /// Zero in every dimension.
-    pub const ZERO: Resources = Resources([0; MAX_DIMS]);
-
-    /// Returns these amounts; those of the other dimensions are zero. Panics: if there are more than [`MAX_DIMS`] (a programmer error).
-    pub fn from_slice(amounts: &[u64]) -> Resources {
-        let mut all = Resources::ZERO;
-        all.0[..amounts.len()].copy_from_slice(amounts);
-        all
-    }
-
-    /// Returns the first `dims` amounts.
-    pub fn slice(&self, dims: usize) -> &[u64] {
-        &self.0[..dims]
-    }
-
-    /// Returns whether every amount is at most that of `room`.
-    pub fn fits(&self, room: &Resources) -> bool {
-        self.0.iter().zip(&room.0).all(|(need, free)| need <= free)
-    }
-
-    /// Multiplies each amount by `count`.
-    pub fn times(&self, count: u32) -> Resources {
-        Resources(self.0.map(|amount| amount * u64::from(count)))
     }
 }
 

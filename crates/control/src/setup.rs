@@ -152,22 +152,8 @@ impl Setup {
     /// Returns the total resources of some units. Units of removed roles are ignored.
     pub fn size_of(&self, units: &Counts) -> Resources {
         let known = units.iter().filter_map(|(role, count)| Some((self.find(role)?.unit, count)));
-        known.fold(Resources::ZERO, |sum, (unit, count)| plus(&sum, &unit, count))
+        known.fold(Resources::ZERO, |sum, (unit, count)| sum + unit.times(count))
     }
-}
-
-/// Adds `count` units to an amount.
-pub fn plus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
-    let mut sum = *amount;
-    sum.0.iter_mut().zip(unit.0).for_each(|(sum, each)| *sum += each * u64::from(count));
-    sum
-}
-
-/// Subtracts `count` units from an amount, down to 0.
-pub fn minus(amount: &Resources, unit: &Resources, count: u32) -> Resources {
-    let mut rest = *amount;
-    rest.0.iter_mut().zip(unit.0).for_each(|(rest, each)| *rest = rest.saturating_sub(each * u64::from(count)));
-    rest
 }
 
 /// Returns the number of units that fit in an amount, at most `most`.

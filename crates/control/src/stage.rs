@@ -101,8 +101,7 @@ impl Testbed {
         let ids: Vec<_> = (0..jobs).map(|job| workload.job(&format!("job{job}"))).collect();
         for row in &self.rows {
             let user = UserId(workload.users.intern(&format!("user{}", row.job)));
-            let mut demand = Resources::ZERO;
-            demand.0[..2].copy_from_slice(&row.demand);
+            let demand = Resources::from_slice(&row.demand);
             workload.sets.push(TaskSet {
                 job: ids[row.job as usize],
                 user,

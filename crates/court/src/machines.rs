@@ -81,5 +81,5 @@ fn amounts_of(dims: &mut Vec<Dim>, node: &Node, key: &str, but: &[&str]) -> Resu
     }
     let but = |entry: &&Entry| !but.contains(&entry.key.as_str());
     let table = Node { value: Value::Table(entries.iter().filter(but).cloned().collect()), place: node.place.clone() };
-    Ok(Resources(queues::amounts(&table, key, dims)?.map(Option::unwrap_or_default)))
+    Ok(queues::amounts(&table, key, dims)?.or_zero())
 }

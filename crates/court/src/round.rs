@@ -287,7 +287,7 @@ impl<'a> Bench<'a> {
             for (_, tasks, machine) in parts {
                 let (need, room) = (about.demand.times(*tasks), &mut free[*machine as usize]);
                 if need.fits(room) {
-                    room.0.iter_mut().zip(need.0).for_each(|(room, need)| *room -= need);
+                    *room -= need;
                     round.launched.push((workload, *tasks, *machine));
                 }
             }

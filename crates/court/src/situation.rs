@@ -65,8 +65,8 @@ pub fn free<'a>(state: &State, runs: impl IntoIterator<Item = &'a RunningWorkloa
     for run in runs {
         for (machine, tasks) in &run.parts {
             let held = state.workloads[run.workload].demand.times(*tasks);
-            let free = &mut free[*machine as usize].0;
-            free.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+            let free = &mut free[*machine as usize];
+            *free = free.saturating_sub(held);
         }
     }
     free

@@ -8,7 +8,7 @@ use std::path::Path;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Rounding, Span, decimal};
+use plimsoll_base::units::{Dim, Resources, Rounding, Span, decimal};
 use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
 use plimsoll_sim::cluster::Cluster;
 
@@ -322,8 +322,8 @@ impl Reader<'_> {
         let demand = node
             .get("demand")
             .ok_or_else(|| node.place.wrong("demand", "is missing; expected amounts, such as { cpu = 1 }"))?;
-        let amounts = queues::amounts(&demand.node, "demand", self.dims)?.map(Option::unwrap_or_default);
-        if amounts == [0; MAX_DIMS] {
+        let amounts = queues::amounts(&demand.node, "demand", self.dims)?.or_zero();
+        if amounts.is_zero() {
             return Err(demand.node.place.wrong("demand", "is 0; expected an amount above 0"));
         }
         let group = self.group(node)?;
@@ -340,7 +340,7 @@ impl Reader<'_> {
             name,
             group,
             user: text(node, "user")?,
-            demand: Resources(amounts),
+            demand: amounts,
             tasks,
             machine: self.machine(node, kind)?,
             gang: queues::truth(node, "gang")?.unwrap_or(false),

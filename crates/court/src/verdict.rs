@@ -202,8 +202,7 @@ fn allocated(state: &State, bench: &Bench, situation: &Situation, group: usize) 
     for run in &situation.running {
         let Some(name) = group_of(state, bench, run.workload) else { continue };
         if above(state, &name).contains(&group) {
-            let amount = state.workloads[run.workload].demand.times(run.tasks());
-            sum.0.iter_mut().zip(amount.0).for_each(|(sum, amount)| *sum += amount);
+            sum += state.workloads[run.workload].demand.times(run.tasks());
         }
     }
     sum
@@ -226,10 +225,10 @@ fn is_own_claim(bench: &Bench, rounds: &[Played], workload: usize) -> bool {
             };
             let held = allocated(state, bench, before, *at);
             let leaf = Some(at) == groups.first();
-            (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| match standing.guaranteed[d] {
+            (0..MAX_DIMS).filter(|d| need[*d] > 0).all(|d| match standing.guaranteed[d] {
                 Some(amount) => {
                     promised |= leaf;
-                    held.0[d] + need.0[d] <= amount || (!leaf && amount == 0)
+                    held[d] + need[d] <= amount || (!leaf && amount == 0)
                 }
                 None => !leaf,
             })
@@ -243,17 +242,16 @@ fn fits_beside(bench: &Bench, before: &Situation, round: &Round, need: &Resource
     let (state, total) = (bench.state(), bench.state().cluster.total());
     let mut held_of: HashMap<String, Resources> = HashMap::new();
     for run in &before.running {
-        let amount = state.workloads[run.workload].demand.times(run.tasks());
         let held = held_of.entry(group_of(state, bench, run.workload).unwrap_or_default()).or_default();
-        held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
+        *held += state.workloads[run.workload].demand.times(run.tasks());
     }
-    (0..MAX_DIMS).filter(|d| need.0[*d] > 0).all(|d| {
+    (0..MAX_DIMS).filter(|d| need[*d] > 0).all(|d| {
         let kept = held_of.iter().map(|(name, held)| {
             let standing = round.standings.iter().find(|standing| standing.name == *name);
             let promise = standing.and_then(|standing| standing.guaranteed[d]).unwrap_or(0);
-            if name == own { held.0[d] } else { held.0[d].min(promise) }
+            if name == own { held[d] } else { held[d].min(promise) }
         });
-        kept.sum::<u64>() + need.0[d] <= total.0[d]
+        kept.sum::<u64>() + need[d] <= total[d]
     })
 }
 
@@ -265,7 +263,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
     let mut free = free(state, &before.running);
     for (other, tasks, machine) in &round.launched {
         let held = state.workloads[*other].demand.times(*tasks);
-        free[*machine as usize].0.iter_mut().zip(held.0).for_each(|(free, held)| *free = free.saturating_sub(held));
+        free[*machine as usize] = free[*machine as usize].saturating_sub(held);
     }
     // A gang may also fit on several machines; this does not count as room here.
     if !free.iter().any(|free| need.fits(free)) {
@@ -282,11 +280,9 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
             let mut held = allocated(state, bench, before, *at);
             for (other, tasks, _) in &round.launched {
                 let within = group_of(state, bench, *other).is_some_and(|name| above(state, &name).contains(at));
-                let amount = state.workloads[*other].demand.times(if within { *tasks } else { 0 });
-                held.0.iter_mut().zip(amount.0).for_each(|(held, amount)| *held += amount);
+                held += state.workloads[*other].demand.times(if within { *tasks } else { 0 });
             }
-            (0..MAX_DIMS)
-                .all(|d| need.0[d] == 0 || standing.limit[d].is_none_or(|limit| held.0[d] + need.0[d] <= limit))
+            standing.limit.exceeded(&held, &need).is_none()
         })
 }
 

@@ -10,7 +10,7 @@
 //!
 //! Source: the first article on FuxiMaster (quota groups), for minimum, lending and reclaim; the definitions are ours.
 
-use plimsoll_base::units::{MAX_DIMS, Span, Time};
+use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
 
 /// The guarantee of a group, in base units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub struct Guarantee {
     /// The index of the parent group.
     pub parent: Option<usize>,
     /// The minimum of each resource.
-    pub min: [u64; MAX_DIMS],
+    pub min: Resources,
     /// The maximum of each resource.
-    pub max: [u64; MAX_DIMS],
+    pub max: Resources,
 }
 
 /// A user's allocation and request of one resource.
@@ -287,7 +287,7 @@ mod tests {
     const S: u64 = 1_000_000;
 
     fn guarantee(parent: Option<usize>, min: u64, max: u64) -> Guarantee {
-        Guarantee { parent, min: [min; MAX_DIMS], max: [max; MAX_DIMS] }
+        Guarantee { parent, min: Resources::uniform(min), max: Resources::uniform(max) }
     }
 
     /// A log of one resource, with one user per group.

@@ -21,7 +21,7 @@
 use super::branches::Branches;
 use super::{Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
 
 /// `hdrf:FILE`
@@ -43,7 +43,7 @@ pub static ROW: PolicyRow = PolicyRow {
 };
 
 /// Shares of the cluster, by resource, in steps of 2^-60.
-type Vector = [u128; MAX_DIMS];
+type Vector = Resources<u128>;
 
 /// The number of group levels under the cluster for which a rank has places, besides one place for the user.
 const LEVELS: usize = 3;
@@ -114,20 +114,19 @@ impl Hdrf {
 
     /// Returns the resources that count for the dominant shares of groups.
     fn counted(&self, free: &Resources, books: &Books) -> Vec<usize> {
-        let mut least = [u64::MAX; MAX_DIMS];
+        let mut least = Resources::uniform(u64::MAX);
         let users = (0..self.branches.users().len() as u32).map(UserId);
         for user in users.filter(|user| books.waiting(*user) > 0) {
-            let needs = books.head(user).iter().zip(&mut least);
+            let needs = books.head(user).iter().zip(&mut least.0);
             needs.filter(|(need, _)| **need > 0).for_each(|(need, least)| *least = (*least).min(*need));
         }
-        let used_up = |d: usize| free.0[d] == 0 || least[d] != u64::MAX && least[d] > free.0[d];
+        let used_up = |d: usize| free[d] == 0 || least[d] != u64::MAX && least[d] > free[d];
         (0..self.dims).filter(|d| !used_up(*d)).collect()
     }
 
     /// Computes the ranks of all groups among their siblings.
     fn group_ranks(&self, books: &Books) -> Vec<u64> {
-        let mut free = *books.offered();
-        free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free = free.saturating_sub(held));
+        let free = books.offered().saturating_sub(*books.total_held());
         let counted = self.counted(&free, books);
         let groups = self.branches.groups();
         let mut children: Vec<Vec<Child>> = groups.iter().map(|_| Vec::new()).collect();
@@ -166,11 +165,8 @@ fn places(compared: &[(u64, u64)]) -> Vec<u64> {
 
 /// Converts amounts to shares of the cluster, rounded down.
 fn shares(held: &[u64], capacity: &Resources) -> Vector {
-    let share = |d: usize| match (held.get(d), capacity.0[d]) {
-        (None, _) | (_, 0) => 0,
-        (Some(held), capacity) => (u128::from(*held) << 60) / u128::from(capacity),
-    };
-    std::array::from_fn(share)
+    let share = |held: u64, capacity: u64| (u128::from(held) << 60).checked_div(capacity.into()).unwrap_or(0);
+    Resources::from_slice(held).zip_with(*capacity, share)
 }
 
 /// Divides a share by a weight in millionths.
@@ -180,18 +176,18 @@ fn over(share: u128, weight: u64) -> u128 {
 
 /// Returns the largest share of a vector.
 fn dominant(vector: &Vector) -> u128 {
-    vector.iter().copied().max().unwrap_or(0)
+    vector.iter().max().unwrap_or(0)
 }
 
 /// Returns the sum of the allocations of these children.
 fn sum(children: &[Child]) -> Vector {
-    std::array::from_fn(|d| children.iter().map(|child| child.plain[d]).sum())
+    children.iter().map(|child| child.plain).sum()
 }
 
 /// Returns the rescaled vector of a group with these children.
 fn together(children: &[Child], dims: usize) -> Vector {
     let least = children.iter().filter(|child| !child.blocked).map(|child| child.share).min();
-    let mut sum = [0; MAX_DIMS];
+    let mut sum = Vector::default();
     for child in children {
         let most = least.map_or(child.share, |least| least.saturating_add(child.step));
         for d in 0..dims {
@@ -237,7 +233,7 @@ impl Policy for Hdrf {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let (group, weight) = self.branches.users()[queue.user.index()];
-        let own = over(shares(books.allocated(queue.user), books.offered()).into_iter().max().unwrap_or(0), weight);
+        let own = over(dominant(&shares(books.allocated(queue.user), books.offered())), weight);
         // The groups from the top down, then the user.
         let mut places = [0u64; LEVELS + 1];
         let above = |group: &u32| Some(self.branches.groups()[*group as usize].parent);

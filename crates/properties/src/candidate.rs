@@ -46,8 +46,7 @@ impl Candidate {
         let (name, weights) = (policy.name.clone(), Weights::default());
         let build = |resources: &[String]| {
             let dims: Vec<Dim> = resources.iter().map(|resource| Dim::parse(resource).0).collect();
-            let mut capacity = Resources::ZERO;
-            capacity.0.iter_mut().zip(&dims).for_each(|(amount, dim)| *amount = dim.unit.scale());
+            let capacity = Resources::from_fn(|d| dims.get(d).map_or(0, |dim| dim.unit.scale()));
             policy.build(&Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None }).map(drop)
         };
         let resources = named(&name, |resource| build(resource).is_ok());

@@ -2,13 +2,13 @@
 
 use super::{Contact, Master, PendingStep};
 use crate::message::{Note, Units, Why};
-use crate::setup::{Setup, minus, plus};
+use crate::setup::Setup;
 use plimsoll_base::units::{MachineId, Resources};
 
 impl Master {
     /// Returns the free capacity of a machine.
     pub fn free(&self, setup: &Setup, machine: MachineId) -> Resources {
-        minus(&setup.machines[machine.index()], &self.sites[machine.index()].used, 1)
+        setup.machines[machine.index()].saturating_sub(self.sites[machine.index()].used)
     }
 
     /// Returns the resources of the units allocated on a machine.
@@ -30,8 +30,8 @@ impl Master {
         let spec = turn.setup.role(role);
         let site = &mut self.sites[machine.index()];
         site.alloc.add(role, count);
-        let change = if count < 0 { minus } else { plus };
-        site.used = change(&site.used, &spec.unit, count.unsigned_abs());
+        let amount = spec.unit.times(count.unsigned_abs());
+        site.used = if count < 0 { site.used.saturating_sub(amount) } else { site.used + amount };
         let account = self.accounts.entry(role).or_default();
         account.granted = account.granted.saturating_add_signed(count);
         if let Some(tenant) = self.tenants.get_mut(&spec.app) {

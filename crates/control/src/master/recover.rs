@@ -10,7 +10,7 @@ use super::{Contact, Master, PendingStep, Phase};
 use crate::counts::Counts;
 use crate::message::{Endpoint, Note, RecoverySource, Units, Why};
 use crate::rules::Rule;
-use crate::setup::{AppId, RoleId, Setup, fitting, minus};
+use crate::setup::{AppId, RoleId, Setup, fitting};
 use plimsoll_base::units::MachineId;
 
 impl Master {
@@ -172,11 +172,11 @@ impl Master {
                 },
             );
         }
-        let mut room = minus(&setup.machines[machine.index()], &setup.size_of(&kept), 1);
+        let mut room = setup.machines[machine.index()].saturating_sub(setup.size_of(&kept));
         for (role, count) in known.iter() {
             let unit = &setup.role(role).unit;
             let more = fitting(&room, unit, count.saturating_sub(kept.get(role)));
-            room = minus(&room, unit, more);
+            room = room.saturating_sub(unit.times(more));
             kept.add(role, more as i32);
         }
         let roles: BTreeSet<RoleId> = known.iter().chain(caps.iter()).map(|(role, _)| role).collect();

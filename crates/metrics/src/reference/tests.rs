@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 
 fn resources(amounts: &[u64]) -> Resources {
-    Resources(std::array::from_fn(|d| amounts.get(d).copied().unwrap_or(0)))
+    Resources::from_slice(amounts)
 }
 
 fn work(user: u32, submit_s: u64, duration_s: u64, tasks: u64, demand: &[u64]) -> Work {

@@ -35,12 +35,12 @@ pub fn stranded(
             least.push(need);
         }
     }
-    let mut free = [0u64; MAX_DIMS];
+    let mut free = Resources::ZERO;
     for machine in (0..machines.len() as u32).map(MachineId).filter(|machine| machines.is_present(*machine)) {
         let mut asked = scopes.iter().filter(|(scope, _)| may_use(*scope, machine)).peekable();
         let wanted = asked.peek().is_some();
         if wanted && !asked.any(|(_, least)| least.iter().any(|need| machines.fits(machine, need))) {
-            free.iter_mut().zip(machines.free(machine).0).for_each(|(sum, free)| *sum += free);
+            free += machines.free(machine);
         }
     }
     std::array::from_fn(|d| if d < dims && capacity.0[d] > 0 { free[d] as f64 / capacity.0[d] as f64 } else { 0.0 })
@@ -81,9 +81,7 @@ mod tests {
     use plimsoll_sim::cluster::Placement;
 
     fn amounts(amounts: &[u64]) -> Resources {
-        let mut all = Resources::ZERO;
-        all.0.iter_mut().zip(amounts).for_each(|(to, from)| *to = *from);
-        all
+        Resources::from_slice(amounts)
     }
 
     /// Returns two machines of 4 and 8 cores and as many GiB. 1 of each is free on the first machine and 2 on the second.

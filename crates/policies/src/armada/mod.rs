@@ -82,7 +82,7 @@ struct Armada {
     /// The weight of each node, in millionths.
     weights: Vec<u64>,
     protected: u64,
-    multipliers: [u64; MAX_DIMS],
+    multipliers: Resources,
     fault: Fault,
     /// The position of each node in the order of names.
     named: Vec<usize>,
@@ -94,7 +94,7 @@ impl Armada {
         for at in 0..file.groups.len() {
             weights.push(file.weight(at)?);
         }
-        let mut multipliers = [ONE; MAX_DIMS];
+        let mut multipliers = Resources::uniform(ONE);
         if let Some(entry) = file.policy.get("multipliers") {
             let wrong = || entry.place.wrong("multipliers", "expected numbers by resource, such as { gpu = 2 }");
             for one in entry.node.table().ok_or_else(wrong)? {
@@ -132,11 +132,9 @@ impl Armada {
 
     /// Returns the largest part of the cluster that these amounts are in any resource, times the resource's multiplier.
     fn cost(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
-        let part = |d: usize| match (amounts.0[d], self.multipliers[d]) {
+        let part = |d: usize| match (amounts[d], self.multipliers[d]) {
             (0, _) | (_, 0) => Ratio::ZERO,
-            (amount, by) => {
-                Ratio::new(u128::from(amount) * u128::from(by), u128::from(capacity.0[d]) * u128::from(ONE))
-            }
+            (amount, by) => Ratio::new(u128::from(amount) * u128::from(by), u128::from(capacity[d]) * u128::from(ONE)),
         };
         (0..MAX_DIMS).map(part).max().unwrap_or(Ratio::ZERO)
     }
@@ -147,8 +145,8 @@ impl Armada {
     }
 
     /// Returns the cost of these amounts as a part of [`WHOLE`].
-    fn part(&self, amounts: [u128; MAX_DIMS], capacity: &Resources) -> u128 {
-        let part = |d: usize| match (amounts[d].min(u128::from(u64::MAX)), capacity.0[d]) {
+    fn part(&self, amounts: Resources<u128>, capacity: &Resources) -> u128 {
+        let part = |d: usize| match (amounts[d].min(u128::from(u64::MAX)), capacity[d]) {
             (0, _) => 0,
             (_, 0) => WHOLE,
             (amount, whole) => {
@@ -166,13 +164,13 @@ impl Armada {
         let capacity = books.offered();
         let mut active: Vec<(QueueAt, QueueClaim, u128)> = Vec::new();
         for leaf in (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at)) {
-            let mut wanted = [0u128; MAX_DIMS];
+            let mut wanted = Resources::<u128>::default();
             for user in &tree.nodes[leaf].users {
                 (0..books.dims()).for_each(|d| wanted[d] += books.wanted(*user, d));
             }
-            if wanted != [0; MAX_DIMS] {
+            if wanted != Resources::default() {
                 let claim = QueueClaim { weight: self.weights[leaf], demand: self.part(wanted, capacity) };
-                active.push((leaf, claim, self.part(usage[leaf].0.map(u128::from), capacity)));
+                active.push((leaf, claim, self.part(usage[leaf].map(u128::from), capacity)));
             }
         }
         active
@@ -220,9 +218,7 @@ impl Scheduler for Armada {
         let last: Vec<((u8, (Ratio, usize)), QueueAt)> = last.collect();
         let comes_before = |queue: QueueAt| {
             let Some(next) = session.waiting(queue).next() else { return false };
-            let need = next.need();
-            let with = Resources(std::array::from_fn(|d| session.usage[queue].0[d] + need.0[d]));
-            let place = (next.priority, self.place(queue, &with, &capacity));
+            let place = (next.priority, self.place(queue, &(session.usage[queue] + next.need()), &capacity));
             // A more urgent job of the same queue precedes its reclaimed jobs too.
             last.iter().any(|(last, at)| if *at == queue { place.0 < last.0 } else { place < *last })
         };
@@ -246,8 +242,8 @@ impl Scheduler for Armada {
             ]
             .map(|(name, part)| (name.to_owned(), shown(part)))
             .into(),
-            guaranteed: [None; MAX_DIMS],
-            limit: [None; MAX_DIMS],
+            guaranteed: Resources::NONE,
+            limit: Resources::NONE,
         };
         let active = self.active(tree, books, &table.usage);
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
@@ -273,8 +269,7 @@ impl Scheduler for Armada {
             return Some(one.turn() < other.turn());
         }
         let place = |next: &super::cycle::Waiting| {
-            let (usage, need) = (table.usage.get(next.queue)?, next.need());
-            let with = Resources(std::array::from_fn(|d| usage.0[d] + need.0[d]));
+            let with = *table.usage.get(next.queue)? + next.need();
             let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
             Some((next.priority, cost, &tree.nodes[next.queue].name))
         };

@@ -83,14 +83,6 @@ pub struct Round<'a, 'b, 'c> {
     displaced: HashMap<u64, u32>,
 }
 
-fn sum(one: &Resources, other: &Resources) -> Resources {
-    Resources(std::array::from_fn(|d| one.0[d] + other.0[d]))
-}
-
-fn less(one: &Resources, other: &Resources) -> Resources {
-    Resources(std::array::from_fn(|d| one.0[d].saturating_sub(other.0[d])))
-}
-
 impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     /// Creates a round, and reclaims all jobs of these queues.
     pub fn new(armada: &'a Armada, session: &'c mut Session<'b>, above: &[QueueAt]) -> Round<'a, 'b, 'c> {
@@ -107,7 +99,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
                 .or_insert_with(|| RoundQueue { usage: session.usage[*queue], ..RoundQueue::default() });
             for runs in session.running(*queue).iter().flat_map(|runs| runs.units()) {
                 of.back.push(jobs.len());
-                of.usage = less(&of.usage, &runs.unit());
+                of.usage = of.usage.saturating_sub(runs.unit());
                 jobs.push(EvictedJob { runs, is: EvictedState::Back });
             }
             of.back.sort_by_key(|at| (jobs[*at].runs.priority, jobs[*at].runs.since, jobs[*at].runs.row));
@@ -130,7 +122,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             self.queues.iter().map(|(at, queue)| (*at, (queue.usage, &queue.back[..]))).collect();
         let place = |at: QueueAt, usage: &Resources, back: &[usize]| {
             let job = &self.jobs[*back.first()?];
-            Some(((job.runs.priority, self.armada.place(at, &sum(usage, &job.amount()), &self.capacity)), at))
+            Some(((job.runs.priority, self.armada.place(at, &(*usage + job.amount()), &self.capacity)), at))
         };
         let mut line: BTreeSet<(JobRank, QueueAt)> =
             queues.iter().filter_map(|(at, (usage, back))| place(*at, usage, back)).collect();
@@ -138,7 +130,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             let Some((usage, [first, rest @ ..])) = queues.get(&at).copied() else { continue };
             order.push(*first);
             let static_costs = self.armada.fault == Fault::StaticCosts;
-            let usage = if static_costs { usage } else { sum(&usage, &self.jobs[*first].amount()) };
+            let usage = if static_costs { usage } else { usage + self.jobs[*first].amount() };
             queues.insert(at, (usage, rest));
             line.extend(place(at, &usage, rest));
         }
@@ -185,7 +177,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
         let Some(queue) = self.queues.get(&at) else { return };
         if let Some((priority, amount, _)) = self.next(queue) {
-            let place = (priority, self.armada.place(at, &sum(&queue.usage, &amount), &self.capacity));
+            let place = (priority, self.armada.place(at, &(queue.usage + amount), &self.capacity));
             self.places.insert(at, place);
             self.line.insert((place, at));
         }
@@ -214,7 +206,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             }
             self.jobs[at].is = EvictedState::Again;
             if let Some(queue) = self.queues.get_mut(&queue) {
-                queue.usage = sum(&queue.usage, &amount);
+                queue.usage += amount;
             }
         } else if !given {
             self.jobs[at].is = EvictedState::Lost;
@@ -244,7 +236,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             }
             return self.session.wait(next.user, NO_ROOM);
         }
-        of.usage = sum(&of.usage, &next.need());
+        of.usage += next.need();
         for (machine, _) in &seats {
             self.last.insert(*machine, next.user);
         }
@@ -254,7 +246,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
         for runs in displaced {
             if let Some(queue) = self.queues.get_mut(&runs.queue) {
-                queue.usage = less(&queue.usage, &runs.unit());
+                queue.usage = queue.usage.saturating_sub(runs.unit());
             }
             self.place(runs.queue);
             *self.displaced.entry(runs.key).or_default() += 1;

@@ -11,14 +11,11 @@ use super::super::values::{self, connect, refused, string};
 use plimsoll_base::error::{Error, Result, did_you_mean, either};
 use plimsoll_base::rows::read_text;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
-use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
+use plimsoll_base::units::{Dim, Resources, Rounding};
 use plimsoll_sim::policy::Owners;
 
-/// One amount per resource, in base units.
-pub type QueueAmounts = [u64; MAX_DIMS];
-
 /// Amounts of some resources, in base units; `None` for resources without a key.
-pub type OptionalAmounts = [Option<u64>; MAX_DIMS];
+pub type OptionalAmounts = Resources<Option<u64>>;
 
 /// An amount in base units, or no bound. Every amount is below [`Bound::Unlimited`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,9 +225,9 @@ impl QueueFile {
     }
 
     /// Returns the amounts of a group under a key, any of which may be `"unlimited"`. Errors: as [`QueueFile::amounts`].
-    pub fn bounds(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<[Option<Bound>; MAX_DIMS]>> {
+    pub fn bounds(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<Resources<Option<Bound>>>> {
         let Some(entry) = self.groups[at].table.get(key) else { return Ok(None) };
-        let mut bounds = [None; MAX_DIMS];
+        let mut bounds = Resources::uniform(None);
         for entry in table(&entry.node, key, "resources, such as { cpu = 2 }")? {
             let (at, scale) = resource(entry, key, dims)?;
             let path = format!("{key}.{}", entry.key);
@@ -307,7 +304,7 @@ pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
 
 /// Reads amounts of resources that the run has. Errors: as [`QueueFile::amounts`].
 pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> {
-    let mut amounts = [None; MAX_DIMS];
+    let mut amounts = OptionalAmounts::NONE;
     for entry in table(node, key, "resources, such as { cpu = 2 }")? {
         let (at, scale) = resource(entry, key, dims)?;
         amounts[at] = Some(amount(entry, &format!("{key}.{}", entry.key), scale, "an amount of at least 0")?);

@@ -15,12 +15,12 @@ mod tree;
 mod walk;
 
 pub use file::{
-    Bound, ONE, OptionalAmounts, QueueAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer,
-    list, name, number, truth,
+    Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
+    number, truth,
 };
-pub use ratio::Ratio;
+pub use ratio::{Ratio, compare_parts};
 pub use rooms::{Placements, Rooms, place_task};
-pub use session::{Runs, Session};
+pub use session::{Runs, Session, change_amounts};
 pub use tree::{QueueAt, QueueTable, ROOT, Tree, Waiting};
 pub use walk::{Member, Walk};
 

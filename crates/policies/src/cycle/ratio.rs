@@ -6,6 +6,11 @@ use ethnum::U256;
 
 use plimsoll_base::units::Resources;
 
+/// Compares two fractions of amounts.
+pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
+    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
+}
+
 /// A fraction. With a denominator of 0 it is infinite.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {

@@ -54,7 +54,7 @@ impl<'a> Rooms<'a> {
         let room = self.change(machine);
         let fits = amount.fits(&room.free);
         if fits {
-            room.free.0.iter_mut().zip(amount.0).for_each(|(free, amount)| *free -= amount);
+            room.free -= amount;
             room.tasks += i64::from(tasks);
         }
         fits
@@ -64,7 +64,7 @@ impl<'a> Rooms<'a> {
     pub fn give(&mut self, machine: MachineId, each: &Resources, tasks: u32) {
         let amount = each.times(tasks);
         let room = self.change(machine);
-        room.free.0.iter_mut().zip(amount.0).for_each(|(free, amount)| *free += amount);
+        room.free += amount;
         room.tasks -= i64::from(tasks);
         self.last.set(None);
     }

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 
 use super::rooms::{Placements, Rooms, place_task};
 use super::tree::{QueueAt, QueueTable, Tree, Waiting};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Cause, Gang, Reason, RunningView};
 
@@ -123,14 +123,12 @@ impl<'a> Session<'a> {
         running: &'a dyn RunningView,
         books: &'a Books,
     ) -> Session<'a> {
-        let mut free = *books.offered();
-        free.0.iter_mut().zip(books.total_held().0).for_each(|(free, held)| *free -= held);
         Session {
             tree,
             books,
             usage: table.usage.clone(),
             held: table.held.clone(),
-            free,
+            free: *books.offered() - *books.total_held(),
             table,
             running,
             listed: vec![OnceCell::new(); tree.nodes.len()],
@@ -182,8 +180,6 @@ impl<'a> Session<'a> {
                         return ControlFlow::Continue(());
                     }
                 }
-                let mut each = Resources::ZERO;
-                each.0.iter_mut().zip(tasks.footprint).for_each(|(each, amount)| *each = *amount);
                 all.push(Runs {
                     key: tasks.key,
                     user: tasks.user,
@@ -193,7 +189,7 @@ impl<'a> Session<'a> {
                     row: tasks.row,
                     since: tasks.since,
                     machine: tasks.machine,
-                    each,
+                    each: Resources::from_slice(tasks.footprint),
                     count: tasks.gang.map_or(tasks.count, |gang| gang.tasks),
                     gang: tasks.gang.is_some(),
                 });
@@ -440,16 +436,15 @@ impl<'a> Session<'a> {
     }
 
     fn change_allocation(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
-        let change = |amounts: &mut Resources, more: bool| {
-            for d in 0..MAX_DIMS {
-                // Launches may exceed the free amounts: the engine decides.
-                amounts.0[d] = if more { amounts.0[d] + amount.0[d] } else { amounts.0[d].saturating_sub(amount.0[d]) };
-            }
-        };
         for at in self.tree.path(queue) {
-            change(&mut self.usage[at], more);
+            change_amounts(&mut self.usage[at], amount, more);
         }
-        change(&mut self.held[user.index()], more);
-        change(&mut self.free, !more);
+        change_amounts(&mut self.held[user.index()], amount, more);
+        change_amounts(&mut self.free, amount, !more);
     }
+}
+
+/// Adds an amount to a sum, or subtracts it, down to 0: launches may exceed the free amounts, because the engine decides.
+pub fn change_amounts(sum: &mut Resources, amount: &Resources, more: bool) {
+    *sum = if more { *sum + *amount } else { sum.saturating_sub(*amount) };
 }

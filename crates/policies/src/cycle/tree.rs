@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::QueueFile;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Head, Owners, RunningView};
 
@@ -94,6 +94,31 @@ impl Tree {
     /// Returns a queue and all its ancestors, the root last.
     pub fn path(&self, at: QueueAt) -> impl Iterator<Item = QueueAt> + '_ {
         std::iter::successors(Some(at), |at| (*at != ROOT).then(|| self.nodes[*at].parent))
+    }
+
+    /// Returns the first limit of a queue or an ancestor that `usage` with `need` exceeds: the queue, the resource and the excess.
+    pub fn exceeded<'l>(
+        &self,
+        limit: impl Fn(QueueAt) -> &'l Resources<Option<u64>>,
+        usage: &[Resources],
+        queue: QueueAt,
+        need: &Resources,
+    ) -> Option<(QueueAt, usize, u64)> {
+        self.path(queue)
+            .find_map(|at| limit(at).exceeded(&usage[at], need).map(|(resource, excess)| (at, resource, excess)))
+    }
+
+    /// Returns the allocation and pending demand of the users of each node and its descendants. A sum above `u64::MAX` becomes `u64::MAX`.
+    pub fn requests(&self, books: &Books) -> Vec<Resources> {
+        let mut requests = vec![Resources::ZERO; self.nodes.len()];
+        for at in self.upwards() {
+            let QueueNode { users, children, .. } = &self.nodes[at];
+            let wanted = |d: usize| users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
+            let own = |d: usize| if d < books.dims() { u64::try_from(wanted(d)).unwrap_or(u64::MAX) } else { 0 };
+            let below = children.iter().map(|child| requests[*child]);
+            requests[at] = below.fold(Resources::from_fn(own), Resources::saturating_add);
+        }
+        requests
     }
 
     /// Returns whether a queue has no children.
@@ -192,12 +217,10 @@ impl QueueTable {
         self.waiting.resize(tree.users.len(), None);
         for user in std::mem::take(&mut self.changed) {
             let (queue, before) = (tree.users[user.index()], self.held[user.index()]);
-            let mut now = Resources::ZERO;
-            now.0.iter_mut().zip(books.allocated(user)).for_each(|(now, held)| *now = *held);
+            let now = Resources::from_slice(books.allocated(user));
             if now != before {
                 for at in tree.path(queue) {
-                    let usage = &mut self.usage[at].0;
-                    (0..MAX_DIMS).for_each(|d| usage[d] = usage[d] + now.0[d] - before.0[d]);
+                    self.usage[at] = self.usage[at] + now - before;
                 }
                 self.held[user.index()] = now;
             }

@@ -52,8 +52,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::cycle::{
-    Cycled, ONE, QueueAmounts, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting,
-    number, truth,
+    Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
@@ -190,18 +189,8 @@ impl Kai {
     }
 
     /// Returns the fair shares, from the allocation and the pending demand of each queue's users.
-    fn fair(&self, tree: &Tree, books: &Books) -> Vec<QueueAmounts> {
-        let mut requests: Vec<QueueAmounts> = vec![[0; _]; tree.nodes.len()];
-        for at in tree.upwards() {
-            for d in 0..self.quotas.dims {
-                let users = tree.nodes[at].users.iter();
-                let own: u128 = users.map(|user| books.wanted(*user, d)).sum();
-                let own = u64::try_from(own).unwrap_or(u64::MAX);
-                let below = tree.nodes[at].children.iter().map(|child| requests[*child][d]);
-                requests[at][d] = below.fold(own, u64::saturating_add);
-            }
-        }
-        self.quotas.shares(tree, &requests)
+    fn fair(&self, tree: &Tree, books: &Books) -> Vec<Resources> {
+        self.quotas.shares(tree, &tree.requests(books))
     }
 
     /// Returns the waiting workloads that pass a test, by queue.
@@ -372,7 +361,7 @@ impl Scheduler for Kai {
             Status {
                 name: tree.nodes[at].name.clone(),
                 values: divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect(),
-                guaranteed: std::array::from_fn(|d| {
+                guaranteed: Resources::from_fn(|d| {
                     let level = fair[tree.nodes[at].parent][d];
                     (at != ROOT && self.quotas.is_divided(d)).then(|| quota.deserved[d].amount(level))
                 }),

@@ -8,21 +8,21 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{Bound, ONE, QueueAmounts, QueueAt, QueueFile, ROOT, Tree, number};
+use super::super::cycle::{Bound, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts, number};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
 pub struct Quota {
-    pub deserved: [Bound; MAX_DIMS],
-    pub limit: [Option<u64>; MAX_DIMS],
+    pub deserved: Resources<Bound>,
+    pub limit: OptionalAmounts,
     pub weight: u64,
     /// The priority; the highest is served first.
     pub priority: i64,
     /// The past usage of each resource as a part of the cluster, in steps of 1/[`USAGE_ONE`].
-    pub usage: QueueAmounts,
+    pub usage: Resources,
     /// Whether its workloads may be preempted.
     pub preemptible: bool,
 }
@@ -32,9 +32,9 @@ pub struct Quota {
 pub struct Quotas {
     pub nodes: Vec<Quota>,
     /// Whether each resource is divided; queues have no quota of the others.
-    divided: [bool; MAX_DIMS],
+    divided: Resources<bool>,
     /// The unit of each resource; fair shares are rounded down to multiples of it.
-    unit: QueueAmounts,
+    unit: Resources,
     /// Whether CPU, memory and GPUs are all divided: only then can a queue be above its fair share in all of them.
     three: bool,
     /// Whether the priority of queues within their deserved amounts precedes all other criteria.
@@ -57,21 +57,20 @@ impl Quotas {
     /// Reads the settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources, priority_first: bool) -> Result<Quotas> {
         let root = Quota {
-            deserved: [Bound::Amount(0); MAX_DIMS],
-            limit: [None; MAX_DIMS],
+            deserved: Resources::uniform(Bound::Amount(0)),
+            limit: Resources::NONE,
             weight: ONE,
             priority: 0,
-            usage: [0; MAX_DIMS],
+            usage: Resources::ZERO,
             preemptible: true,
         };
-        let (mut nodes, mut named) = (vec![root], [false; MAX_DIMS]);
+        let (mut nodes, mut named) = (vec![root], Resources::uniform(false));
         for at in 0..file.groups.len() {
-            let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
-            let deserved = file.bounds(at, "deserved", dims)?.unwrap_or([None; MAX_DIMS]);
-            named.iter_mut().zip(deserved).for_each(|(named, amount)| *named |= amount.is_some());
+            let deserved = file.bounds(at, "deserved", dims)?.unwrap_or_default();
+            named = named.zip_with(deserved, |named, amount| named || amount.is_some());
             nodes.push(Quota {
                 deserved: deserved.map(|bound| bound.unwrap_or(Bound::Amount(0))),
-                limit: of("limit")?,
+                limit: file.amounts(at, "limit", dims)?.unwrap_or_default(),
                 weight: file.weight(at)?,
                 priority: file.integer(at, "priority")?.unwrap_or(0),
                 usage: usage(file, at, dims, &capacity)?,
@@ -85,12 +84,12 @@ impl Quotas {
                 _ => return Err(entry.node.place.wrong("k", "is too large; expected a number from 0 to 1000")),
             },
         };
-        let known = |d: usize| d < dims.len() && (named[d] || named == [false; MAX_DIMS]);
+        let known = |d: usize| d < dims.len() && (named[d] || named == Resources::uniform(false));
         let unit = |d: usize| if dims.get(d).is_some_and(|dim| dim.name == "gpu") { 1000 } else { 1 };
         Ok(Quotas {
             nodes,
-            divided: std::array::from_fn(known),
-            unit: std::array::from_fn(unit),
+            divided: Resources::from_fn(known),
+            unit: Resources::from_fn(unit),
             three: ["cpu", "memory", "gpu"]
                 .iter()
                 .all(|name| (0..dims.len()).any(|d| dims[d].name == *name && known(d))),
@@ -108,9 +107,9 @@ impl Quotas {
     }
 
     /// Computes the fair shares of all nodes from their requests, level by level; the share of the root is the cluster.
-    pub fn shares(&self, tree: &Tree, requests: &[QueueAmounts]) -> Vec<QueueAmounts> {
-        let mut shares = vec![[0; MAX_DIMS]; tree.nodes.len()];
-        shares[ROOT] = self.capacity.0;
+    pub fn shares(&self, tree: &Tree, requests: &[Resources]) -> Vec<Resources> {
+        let mut shares = vec![Resources::ZERO; tree.nodes.len()];
+        shares[ROOT] = self.capacity;
         let mut order = tree.upwards();
         order.reverse();
         for at in order {
@@ -141,16 +140,16 @@ impl Quotas {
     }
 
     /// Returns whether amounts stay within what a queue deserves.
-    pub fn is_deserved(&self, at: QueueAt, amounts: &QueueAmounts) -> bool {
+    pub fn is_deserved(&self, at: QueueAt, amounts: &Resources) -> bool {
         (0..self.dims).all(|d| !self.divided[d] || Bound::Amount(amounts[d]) <= self.nodes[at].deserved[d])
     }
 
     /// Returns the non-preemptible allocation of a queue and its subtree, plus these amounts.
-    pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> QueueAmounts {
-        let mut sum = more.0;
+    pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> Resources {
+        let mut sum = *more;
         for leaf in (1..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && !self.nodes[*leaf].preemptible) {
             if tree.path(leaf).any(|above| above == at) {
-                (0..self.dims).for_each(|d| sum[d] += usage[leaf].0[d]);
+                sum += usage[leaf];
             }
         }
         sum
@@ -165,28 +164,21 @@ impl Quotas {
         leaf: QueueAt,
         need: &Resources,
     ) -> Option<(QueueAt, usize, u64)> {
-        tree.path(leaf).find_map(|at| {
-            let over = |d: usize| {
-                let sum = usage[at].0[d] + need.0[d];
-                self.nodes[at].limit[d].filter(|limit| need.0[d] > 0 && sum > *limit).map(|limit| (at, d, sum - limit))
-            };
-            (0..self.dims).find_map(over)
-        })
+        tree.exceeded(|at| &self.nodes[at].limit, usage, leaf, need)
     }
 }
 
-fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Result<QueueAmounts> {
-    let Some(entry) = file.groups[at].table.get("usage") else { return Ok([0; MAX_DIMS]) };
+fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Result<Resources> {
+    let Some(entry) = file.groups[at].table.get("usage") else { return Ok(Resources::ZERO) };
     if entry.node.table().is_none() {
         let part = u128::from(number(&entry.node, "usage")?) * u128::from(USAGE_ONE) / u128::from(ONE);
-        return Ok([u64::try_from(part).unwrap_or(u64::MAX); MAX_DIMS]);
+        return Ok(Resources::uniform(u64::try_from(part).unwrap_or(u64::MAX)));
     }
-    let amounts = file.amounts(at, "usage", dims)?.unwrap_or([None; MAX_DIMS]);
-    let part = |d: usize| {
-        let product = u128::from(amounts[d].unwrap_or(0)) * u128::from(USAGE_ONE);
-        u64::try_from(product.checked_div(capacity.0[d].into()).unwrap_or(0)).unwrap_or(u64::MAX)
-    };
-    Ok(std::array::from_fn(part))
+    let amounts = file.amounts(at, "usage", dims)?.unwrap_or_default().or_zero();
+    Ok(amounts.zip_with(*capacity, |amount, all| {
+        let product = u128::from(amount) * u128::from(USAGE_ONE);
+        u64::try_from(product.checked_div(all.into()).unwrap_or(0)).unwrap_or(u64::MAX)
+    }))
 }
 
 /// The quotas and the fair shares at one moment.
@@ -194,7 +186,7 @@ fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Res
 pub struct Shares<'a> {
     pub quotas: &'a Quotas,
     pub tree: &'a Tree,
-    pub fair: &'a [QueueAmounts],
+    pub fair: &'a [Resources],
 }
 
 impl Shares<'_> {
@@ -210,7 +202,7 @@ impl Shares<'_> {
     }
 
     /// Returns whether amounts stay within the fair share of a queue.
-    pub fn is_fair(&self, at: QueueAt, amounts: &QueueAmounts) -> bool {
+    pub fn is_fair(&self, at: QueueAt, amounts: &Resources) -> bool {
         (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || amounts[d] <= self.fair[at][d])
     }
 
@@ -218,12 +210,9 @@ impl Shares<'_> {
     /// within their deserved amounts precedes all other criteria. The last criterion is the order of the tree, the older first.
     pub fn compare(&self, usage: &[Resources], one: &Side, other: &Side) -> Ordering {
         let of = |side: &Side| {
-            let held = usage[side.at].0;
-            let (mut with, mut share) = (held, held);
-            for d in 0..self.quotas.dims {
-                with[d] += side.with.0[d];
-                share[d] = with[d].saturating_sub(side.without.0[d]);
-            }
+            let held = usage[side.at];
+            let with = held + side.with;
+            let share = with.saturating_sub(side.without);
             let quota = &self.quotas.nodes[side.at];
             let all_over = || (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || self.fair[side.at][d] < held[d]);
             let over = self.quotas.three && all_over();
@@ -250,8 +239,8 @@ impl Shares<'_> {
     }
 
     /// Returns the largest part of a queue's allowance that these amounts are in any resource, as a fraction.
-    fn dominant(&self, at: QueueAt, amounts: &QueueAmounts) -> (u64, u64) {
-        let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity.0[d]) {
+    fn dominant(&self, at: QueueAt, amounts: &Resources) -> (u64, u64) {
+        let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity[d]) {
             // A penalty, since an allowance of 0 cannot be a divisor.
             0 => (amounts[d].saturating_mul(1000), 1),
             most => (amounts[d], most),
@@ -269,10 +258,6 @@ impl Shares<'_> {
             _ => Ordering::Equal,
         }
     }
-}
-
-fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
-    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
 /// Returns the error for a user without a single weight.

@@ -11,11 +11,11 @@ use std::collections::{HashMap, HashSet};
 
 use ethnum::U256;
 
-use super::super::cycle::{Bound, ONE, Placements, QueueAmounts, QueueAt, ROOT, Runs, Session};
+use super::super::cycle::{Bound, ONE, Placements, QueueAt, ROOT, Runs, Session, change_amounts};
 use super::quotas::Shares;
 use super::walk::{Item, Walk};
 use super::{Rules, WaitingWorkload};
-use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+use plimsoll_base::units::{Resources, UserId};
 
 /// A running task, or gang, that may be preempted.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ impl VictimSearch<'_, '_> {
     /// within its deserved amount.
     pub fn may_reclaim(&self) -> bool {
         let leaf = self.entry.next.queue;
-        let with = plus(&self.session.usage[leaf], &self.entry.need);
+        let with = self.session.usage[leaf] + self.entry.need;
         self.shares.is_fair(leaf, &with)
             && (self.preemptible() || self.shares.quotas.is_deserved(leaf, &self.fixed(leaf)))
     }
@@ -100,7 +100,7 @@ impl VictimSearch<'_, '_> {
     }
 
     /// Returns the non-preemptible allocation of a queue, with the workload.
-    fn fixed(&self, at: QueueAt) -> QueueAmounts {
+    fn fixed(&self, at: QueueAt) -> Resources {
         self.shares.quotas.fixed(self.session.tree, &self.session.usage, at, &self.entry.need)
     }
 
@@ -128,22 +128,22 @@ impl VictimSearch<'_, '_> {
 
     /// Returns whether a queue may have victims, before any are examined (`filter_victims.go`, the fix of issue 1750).
     fn is_candidate(&self, leaf: QueueAt) -> bool {
-        if !self.preemptible_leaf(leaf) || self.session.usage[leaf] == Resources::ZERO {
+        if !self.preemptible_leaf(leaf) || self.session.usage[leaf].is_zero() {
             return false;
         }
         if self.rules.unfiltered {
             return true;
         }
         let (own, other) = self.level(leaf);
-        let held = self.session.usage[other].0;
+        let held = self.session.usage[other];
         let quotas = self.shares.quotas;
-        if !quotas.is_deserved(own, &plus(&self.session.usage[own], &self.entry.need)) {
+        if !quotas.is_deserved(own, &(self.session.usage[own] + self.entry.need)) {
             return self.is_above_fair(other, &held);
         }
         if self.rules.queue_priority && quotas.nodes[own].priority > quotas.nodes[other].priority {
             return true;
         }
-        let asked = |d: &usize| quotas.is_divided(*d) && self.entry.need.0[*d] > 0;
+        let asked = |d: &usize| quotas.is_divided(*d) && self.entry.need[*d] > 0;
         let over = (0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) > quotas.nodes[other].deserved[d]);
         over || !(0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) < quotas.nodes[other].deserved[d])
     }
@@ -155,7 +155,7 @@ impl VictimSearch<'_, '_> {
         (tree.child_towards(above, own), tree.child_towards(above, leaf))
     }
 
-    fn is_above_fair(&self, at: QueueAt, held: &QueueAmounts) -> bool {
+    fn is_above_fair(&self, at: QueueAt, held: &Resources) -> bool {
         !self.rules.deserved_alone
             && (0..self.shares.quotas.dims).any(|d| self.shares.allocatable(at, d).is_some_and(|most| held[d] > most))
     }
@@ -191,7 +191,7 @@ impl VictimSearch<'_, '_> {
             let leaf = walk.leaf()?;
             let victim = walk.pop(leaf)?;
             walk.settle(leaf, usage);
-            freed.0 = plus(&freed, &victim.amount());
+            freed += victim.amount();
             taken.push(victim);
             if !self.entry.need.fits(&freed) {
                 continue;
@@ -257,16 +257,16 @@ impl VictimSearch<'_, '_> {
     fn validate(&self, gone: &[Victim]) -> Option<Taken> {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let mut left = self.session.usage.clone();
-        let mut touched: Vec<[bool; MAX_DIMS]> = vec![[false; MAX_DIMS]; tree.nodes.len()];
+        let mut touched = vec![Resources::uniform(false); tree.nodes.len()];
         let mut leaves: Vec<QueueAt> = gone.iter().map(|victim| victim.runs.queue).collect();
         leaves.sort_unstable();
         leaves.dedup();
         let mut solution = Taken::new();
         for leaf in leaves {
             let (own, other) = self.level(leaf);
-            let starved = quotas.is_deserved(own, &plus(&self.session.usage[own], &self.entry.need));
+            let starved = quotas.is_deserved(own, &(self.session.usage[own] + self.entry.need));
             for victim in gone.iter().filter(|victim| victim.runs.queue == leaf) {
-                let held = left[other].0;
+                let held = left[other];
                 let rule = if self.is_above_fair(other, &held) {
                     ABOVE_FAIR
                 } else if starved && !quotas.is_deserved(other, &held) {
@@ -282,7 +282,7 @@ impl VictimSearch<'_, '_> {
                 solution.push((victim.runs, rule));
                 change_usage(tree.path(leaf), &mut left, &victim.amount(), false);
                 for at in tree.path(leaf) {
-                    (0..quotas.dims).for_each(|d| touched[at][d] |= victim.amount().0[d] > 0);
+                    touched[at] = touched[at].zip_with(victim.amount(), |touched, amount| touched || amount > 0);
                 }
             }
         }
@@ -291,10 +291,10 @@ impl VictimSearch<'_, '_> {
     }
 
     /// Returns whether a queue that gains stays behind its siblings that lose, measured in parts of their fair shares.
-    fn stays_behind(&self, at: QueueAt, left: &[Resources], touched: &[[bool; MAX_DIMS]]) -> bool {
+    fn stays_behind(&self, at: QueueAt, left: &[Resources], touched: &[Resources<bool>]) -> bool {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let parent = tree.nodes[at].parent;
-        let with = plus(&left[at], &self.entry.need);
+        let with = left[at] + self.entry.need;
         let fixed = || self.preemptible() || quotas.is_deserved(at, &self.fixed(at));
         if self.rules.within_shares {
             let alone = parent == ROOT && tree.nodes[ROOT].children.len() == 1;
@@ -303,17 +303,17 @@ impl VictimSearch<'_, '_> {
         let losers = tree.nodes[parent]
             .children
             .iter()
-            .filter(|sibling| **sibling != at && touched[**sibling] != [false; MAX_DIMS]);
+            .filter(|sibling| **sibling != at && touched[**sibling] != Resources::uniform(false));
         let behind = |sibling: &QueueAt, d: usize| {
             let (own, other) = (self.shares.fair[at][d], self.shares.fair[*sibling][d]);
             if with[d] <= own || other == 0 {
                 return true;
             }
             let part = |amount: u64, by: u64, times: u64| U256::from(amount) * U256::from(by) * U256::from(times);
-            own > 0 && part(with[d], other, self.rules.saturation) < part(left[*sibling].0[d], own, ONE)
+            own > 0 && part(with[d], other, self.rules.saturation) < part(left[*sibling][d], own, ONE)
         };
         { losers }.all(|sibling| {
-            let counts = |d: &usize| quotas.is_divided(*d) && (touched[*sibling][*d] || self.entry.need.0[*d] > 0);
+            let counts = |d: &usize| quotas.is_divided(*d) && (touched[*sibling][*d] || self.entry.need[*d] > 0);
             (0..quotas.dims).filter(counts).all(|d| behind(sibling, d))
         }) && fixed()
     }
@@ -323,14 +323,6 @@ fn of_priority(gone: &[Victim]) -> Taken {
     gone.iter().map(|victim| (victim.runs, LOWER_PRIORITY)).collect()
 }
 
-fn plus(one: &Resources, other: &Resources) -> QueueAmounts {
-    std::array::from_fn(|d| one.0[d] + other.0[d])
-}
-
 fn change_usage(path: impl Iterator<Item = QueueAt>, usage: &mut [Resources], amount: &Resources, more: bool) {
-    for at in path {
-        for (held, amount) in usage[at].0.iter_mut().zip(amount.0) {
-            *held = if more { *held + amount } else { held.saturating_sub(amount) };
-        }
-    }
+    path.for_each(|at| change_amounts(&mut usage[at], amount, more));
 }

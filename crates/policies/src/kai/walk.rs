@@ -59,8 +59,7 @@ impl<'a, T: Item> Walk<'a, T> {
     pub fn pop(&mut self, leaf: QueueAt) -> Option<T> {
         let item = self.lines[leaf].pop()?;
         if let Some(taken) = &mut self.taken {
-            let amount = item.amount();
-            taken[leaf].0.iter_mut().zip(amount.0).for_each(|(sum, amount)| *sum += amount);
+            taken[leaf] += item.amount();
         }
         Some(item)
     }
@@ -111,11 +110,7 @@ impl<'a, T: Item> Walk<'a, T> {
         let amount = self.lines[leaf].last()?.amount();
         Some(match &self.taken {
             None => Side { at, with: amount, without: Resources::ZERO },
-            Some(taken) => {
-                let mut without = taken[leaf];
-                without.0.iter_mut().zip(amount.0).for_each(|(sum, amount)| *sum += amount);
-                Side { at, with: Resources::ZERO, without }
-            }
+            Some(taken) => Side { at, with: Resources::ZERO, without: taken[leaf] + amount },
         })
     }
 }

@@ -89,7 +89,7 @@ struct Settings {
     /// The shared weight; absent: the cluster.
     weight: OptionalAmounts,
     /// Whether the quota covers each resource.
-    covers: [bool; MAX_DIMS],
+    covers: Resources<bool>,
     lends: bool,
     scaling: Scaling,
     system: bool,
@@ -99,7 +99,7 @@ struct Koordinator {
     settings: Vec<Settings>,
     dims: Vec<Dim>,
     /// The amount of each resource that counts as one unit.
-    units: [u64; MAX_DIMS],
+    units: Resources,
     check_parent: bool,
     revoke: bool,
     preempt: bool,
@@ -121,16 +121,16 @@ impl Koordinator {
         let scale = truth(&file.policy, "scale_min")?.unwrap_or(false) || variant == Some("2393");
         let how = if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact };
         let scaling = |scale: bool| if scale { how } else { Scaling::Kept };
-        let (none, covers) = ([None; MAX_DIMS], [true; MAX_DIMS]);
+        let (none, covers) = (Resources::NONE, Resources::uniform(true));
         let (min, max, weight) = (Resources::ZERO, none, none);
         let mut settings =
             vec![Settings { min, max, weight, covers, lends: true, scaling: scaling(scale), system: false }];
         for at in 0..file.groups.len() {
             let of = |key: &str| file.amounts(at, key, setup.dims);
             let max = of("max")?;
-            let shared = of("shared_weight")?.filter(|weights| weights.iter().flatten().any(|weight| *weight > 0));
+            let shared = of("shared_weight")?.filter(|weights| !weights.or_zero().is_zero());
             settings.push(Settings {
-                min: Resources(of("min")?.unwrap_or_default().map(Option::unwrap_or_default)),
+                min: of("min")?.unwrap_or_default().or_zero(),
                 max: max.unwrap_or_default(),
                 weight: shared.or(max).map_or(none, |weights| weights.map(|weight| weight.or(Some(0)))),
                 covers: max.or(shared).map_or(covers, |named| named.map(|amount| amount.is_some())),
@@ -139,13 +139,11 @@ impl Koordinator {
                 system: file.truth(at, "system")?.unwrap_or(false),
             });
         }
-        let mut units = [1; MAX_DIMS];
         let whole = |dim: &Dim| dim.unit == Unit::Milli && dim.name != "cpu";
-        units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if whole(dim) { 1000 } else { 1 });
         Ok(Koordinator {
             settings,
             dims: setup.dims.to_vec(),
-            units,
+            units: Resources::from_fn(|d| if setup.dims.get(d).is_some_and(whole) { 1000 } else { 1 }),
             check_parent: truth(&file.policy, "check_parent")?.unwrap_or(false),
             revoke: truth(&file.policy, "revoke")?.unwrap_or(true),
             preempt: truth(&file.policy, "preempt")?.unwrap_or(true),
@@ -164,15 +162,15 @@ impl Koordinator {
     fn runtimes(&self, tree: &Tree, books: &Books, usage: &[Resources], named: &[usize]) -> Vec<Resources> {
         let mut runtime = vec![Resources::ZERO; tree.nodes.len()];
         let upwards = tree.upwards();
-        for (d, unit) in self.units.iter().copied().enumerate().take(self.dims.len()) {
-            let capacity = books.offered().0[d];
+        for (d, unit) in self.units.iter().enumerate().take(self.dims.len()) {
+            let capacity = books.offered()[d];
             // The request of each group, cut to its maximum: its contribution to its parent's request.
             let mut requests = vec![0u64; tree.nodes.len()];
             for at in &upwards {
                 let settings = &self.settings[*at];
                 let own = tree.nodes[*at].users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
                 let sum = requests[*at].saturating_add(u64::try_from(own).unwrap_or(u64::MAX).div_ceil(unit));
-                let sum = if settings.lends { sum } else { sum.max(settings.min.0[d] / unit) };
+                let sum = if settings.lends { sum } else { sum.max(settings.min[d] / unit) };
                 requests[*at] = sum.min(settings.max[d].map_or(u64::MAX, |max| max / unit));
                 let parent = tree.nodes[*at].parent;
                 if *at != ROOT {
@@ -180,15 +178,15 @@ impl Koordinator {
                 }
             }
             let systems = (1..tree.nodes.len()).filter(|at| self.settings[*at].system);
-            let taken = systems.map(|at| usage[at].0[d]).fold(0u64, u64::saturating_add);
-            runtime[ROOT].0[d] = capacity.saturating_sub(taken);
+            let taken = systems.map(|at| usage[at][d]).fold(0u64, u64::saturating_add);
+            runtime[ROOT][d] = capacity.saturating_sub(taken);
             for at in upwards.iter().rev() {
                 let children = &tree.nodes[*at].children;
                 let taking = |child: &&QueueAt| self.twice || !self.settings[**child].system;
                 let taking: Vec<QueueAt> = children.iter().filter(taking).copied().collect();
-                let total = runtime[*at].0[d] / unit;
+                let total = runtime[*at][d] / unit;
                 let mins: Vec<(u64, Scaling)> =
-                    taking.iter().map(|at| (self.settings[*at].min.0[d] / unit, self.settings[*at].scaling)).collect();
+                    taking.iter().map(|at| (self.settings[*at].min[d] / unit, self.settings[*at].scaling)).collect();
                 let claim = |(at, min): (&QueueAt, u64)| {
                     let settings = &self.settings[*at];
                     let weight = settings.weight[d].unwrap_or(capacity);
@@ -199,7 +197,7 @@ impl Koordinator {
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
                     let covered = self.settings[*child].covers[d];
                     // Child groups of a group without a quota of this resource share the amount of its parent.
-                    runtime[*child].0[d] = if covered { quota.saturating_mul(unit) } else { runtime[*at].0[d] };
+                    runtime[*child][d] = if covered { quota.saturating_mul(unit) } else { runtime[*at][d] };
                 }
             }
         }
@@ -226,14 +224,14 @@ impl Koordinator {
         let need = next.need();
         let mut most = u64::MAX;
         for at in self.gates(session.tree, next.queue) {
-            for d in (0..MAX_DIMS).filter(|d| need.0[*d] > 0 && self.settings[at].covers[*d]) {
-                let used = session.usage[at].0[d].saturating_sub(gone.0[d]);
-                let room = runtime[at].0[d].saturating_sub(used);
-                if room < need.0[d] {
-                    let short = used + need.0[d] - runtime[at].0[d];
+            for d in (0..MAX_DIMS).filter(|d| need[*d] > 0 && self.settings[at].covers[*d]) {
+                let used = session.usage[at][d].saturating_sub(gone[d]);
+                let room = runtime[at][d].saturating_sub(used);
+                if room < need[d] {
+                    let short = used + need[d] - runtime[at][d];
                     return Err(Reason::Quota { group: at as u32, resource: d as u8, short });
                 }
-                most = most.min(room / need.0[d]);
+                most = most.min(room / need[d]);
             }
         }
         Ok(most)
@@ -276,7 +274,7 @@ impl Koordinator {
         for pod in 1..=next.together() {
             // The pods that have a machine so far, and this one.
             let pods = Waiting { tasks: pod, ..*next };
-            let sum = gone.iter().fold(Resources::ZERO, |sum, unit| plus(&sum, &unit.unit()));
+            let sum = gone.iter().map(Runs::unit).fold(Resources::ZERO, Resources::saturating_add);
             let admitted = self.admits(session, runtime, &pods, &sum).is_ok();
             let machine = if admitted { rooms.place(&next.each) } else { None };
             let machine = match machine {
@@ -323,19 +321,20 @@ impl Koordinator {
     ) -> Option<Vec<Runs>> {
         // A gang on several machines releases more of the quota than of this machine.
         let fits = |gone: &Resources, here: &Resources| {
-            pods.each.fits(&plus(&room, here)) && self.admits(session, runtime, pods, gone).is_ok()
+            pods.each.fits(&room.saturating_add(*here)) && self.admits(session, runtime, pods, gone).is_ok()
         };
         let (mut gone, mut here) = (*before, Resources::ZERO);
         for unit in units {
-            (gone, here) = (plus(&gone, &unit.unit()), plus(&here, &session.amount_on(unit, machine)));
+            gone = gone.saturating_add(unit.unit());
+            here = here.saturating_add(session.amount_on(unit, machine));
         }
         if !fits(&gone, &here) {
             return None;
         }
         let mut victims = units.to_vec();
         for at in (0..victims.len()).rev() {
-            let with = minus(&gone, &victims[at].unit());
-            let with_here = minus(&here, &session.amount_on(&victims[at], machine));
+            let with = gone.saturating_sub(victims[at].unit());
+            let with_here = here.saturating_sub(session.amount_on(&victims[at], machine));
             if fits(&with, &with_here) {
                 (gone, here) = (with, with_here);
                 victims.remove(at);
@@ -347,7 +346,7 @@ impl Koordinator {
     /// Revokes pods of a group until it is within its runtime quota, and spares revoked pods that still fit.
     fn take_back(&self, session: &mut Session, runtime: &Resources, leaf: QueueAt, by: Option<UserId>) {
         let covers = &self.settings[leaf].covers;
-        let within = |used: &Resources| (0..MAX_DIMS).all(|d| !covers[d] || used.0[d] <= runtime.0[d]);
+        let within = |used: &Resources| (0..MAX_DIMS).all(|d| !covers[d] || used[d] <= runtime[d]);
         let mut used = session.usage[leaf];
         if within(&used) {
             return;
@@ -358,13 +357,13 @@ impl Koordinator {
                 if within(&used) {
                     break;
                 }
-                used = minus(&used, &unit.unit());
+                used = used.saturating_sub(unit.unit());
                 taken.push(unit);
             }
         }
         let enough = within(&used);
         for unit in taken.into_iter().rev() {
-            let with = plus(&used, &unit.unit());
+            let with = used.saturating_add(unit.unit());
             if enough && within(&with) {
                 used = with;
             } else {
@@ -372,14 +371,6 @@ impl Koordinator {
             }
         }
     }
-}
-
-fn plus(one: &Resources, other: &Resources) -> Resources {
-    Resources(std::array::from_fn(|d| one.0[d].saturating_add(other.0[d])))
-}
-
-fn minus(one: &Resources, other: &Resources) -> Resources {
-    Resources(std::array::from_fn(|d| one.0[d].saturating_sub(other.0[d])))
 }
 
 /// Ranks sets of victims on one machine, the least harmful first: by the most urgent victim, the number of victims, the sum of their
@@ -411,7 +402,7 @@ impl Scheduler for Koordinator {
             )
         })?;
         let root = self.settings[ROOT].clone();
-        self.settings.push(Settings { weight: [Some(weight.max(ONE / 1000)); MAX_DIMS], ..root });
+        self.settings.push(Settings { weight: Resources::uniform(Some(weight.max(ONE / 1000))), ..root });
         Ok(())
     }
 
@@ -438,9 +429,9 @@ impl Scheduler for Koordinator {
             }
         }
         session.spare(|session, unit| {
-            let used = plus(&session.usage[unit.queue], &unit.unit());
+            let used = session.usage[unit.queue].saturating_add(unit.unit());
             let covers = |d: usize| self.settings[unit.queue].covers[d] && !self.settings[unit.queue].system;
-            (0..MAX_DIMS).all(|d| !covers(d) || used.0[d] <= runtime[unit.queue].0[d])
+            (0..MAX_DIMS).all(|d| !covers(d) || used[d] <= runtime[unit.queue][d])
         });
         if self.revoke {
             for leaf in 1..session.tree.nodes.len() {
@@ -460,12 +451,12 @@ impl Scheduler for Koordinator {
         let one = |at: QueueAt| {
             let settings = &self.settings[at];
             let value = |(d, dim): (usize, &Dim)| {
-                settings.covers[d].then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at].0[d])))
+                settings.covers[d].then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at][d])))
             };
             Status {
                 name: tree.nodes[at].name.clone(),
                 values: self.dims.iter().enumerate().filter_map(value).collect(),
-                guaranteed: settings.min.0.map(|min| (min > 0).then_some(min)),
+                guaranteed: settings.min.map(|min| (min > 0).then_some(min)),
                 limit: settings.max,
             }
         };

@@ -30,13 +30,13 @@ pub struct Claims {
 pub struct Guard<'a> {
     quotas: &'a Quotas,
     /// Whether any queue has a nominal quota of each resource.
-    promised: [bool; MAX_DIMS],
+    promised: Resources<bool>,
     of: RefCell<HashMap<QueueAt, Claims>>,
 }
 
 impl<'a> Guard<'a> {
     pub fn new(quotas: &'a Quotas) -> Guard<'a> {
-        let promised = std::array::from_fn(|d| quotas.nodes.iter().any(|quota| quota.nominal[d] > 0));
+        let promised = Resources::from_fn(|d| quotas.nodes.iter().any(|quota| quota.nominal[d] > 0));
         Guard { quotas, promised, of: RefCell::default() }
     }
 
@@ -56,15 +56,15 @@ impl<'a> Guard<'a> {
         let leaves =
             || (0..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && tree.path(*leaf).any(|above| above == at));
         let mut claims = Claims::default();
-        if nominal.iter().all(|amount| *amount == 0) {
+        if nominal.is_zero() {
             return claims;
         }
         let fits = |used: &Resources, need: &Resources| {
-            (0..MAX_DIMS).all(|d| !self.promised[d] || need.0[d] == 0 || used.0[d] + need.0[d] <= nominal[d])
+            (0..MAX_DIMS).all(|d| !self.promised[d] || need[d] == 0 || used[d] + need[d] <= nominal[d])
         };
         let size = |need: &Resources| {
             // The part of the nominal quota that it uses, in millionths.
-            let part = |d: usize| u128::from(need.0[d]) * 1_000_000 / u128::from(nominal[d].max(1));
+            let part = |d: usize| u128::from(need[d]) * 1_000_000 / u128::from(nominal[d].max(1));
             (0..MAX_DIMS).filter(|d| self.promised[*d]).map(part).max().unwrap_or(0)
         };
         let running = leaves().flat_map(|leaf| session.running(leaf)).flat_map(|runs| {
@@ -81,7 +81,7 @@ impl<'a> Guard<'a> {
             if !fits(&used, &need) {
                 break;
             }
-            used.0.iter_mut().zip(need.0).for_each(|(used, need)| *used += need);
+            used += need;
             match which {
                 Ok(key) => *claims.running.entry(key).or_default() += 1,
                 Err(user) => drop(claims.waiting.insert(user)),

@@ -230,10 +230,10 @@ impl Kueue {
     fn may_displace(&self, snapshot: &Snapshot, at: QueueAt, need: &Resources) -> bool {
         let quota = &self.quotas.nodes[at];
         let entitled = |d: usize| {
-            need.0[d] == 0
-                || need.0[d] as i64 <= snapshot.available(at, d)
-                || need.0[d] <= quota.nominal[d]
-                || snapshot.is_within_cohort(at, d, need.0[d])
+            need[d] == 0
+                || need[d] as i64 <= snapshot.available(at, d)
+                || need[d] <= quota.nominal[d]
+                || snapshot.is_within_cohort(at, d, need[d])
         };
         quota.within != WithinQueue::Never || quota.reclaim != Reclaim::Never || (0..MAX_DIMS).all(entitled)
     }
@@ -284,7 +284,7 @@ impl Kueue {
             let Some(found) = self.winner(tree, snapshot, entries, child) else { continue };
             let Some(entry) = &entries[found] else { continue };
             let of = if self.rules.queue_borrows { entry.next.queue } else { child };
-            let needed: [bool; MAX_DIMS] = entry.need.0.map(|need| need > 0);
+            let needed = entry.need.map(|need| need > 0);
             snapshot.add(entry.next.queue, &entry.need);
             let sharing = if self.rules.borrows_within { entry.next.queue } else { child };
             let key = (snapshot.borrows(of, &needed), snapshot.share(sharing));
@@ -307,7 +307,7 @@ impl Kueue {
         let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
         let usage = snapshot.usage(at);
         let borrows =
-            (0..MAX_DIMS).any(|d| entry.need.0[d] > 0 && usage[d] + entry.need.0[d] as i64 > quota.nominal[d] as i64);
+            (0..MAX_DIMS).any(|d| entry.need[d] > 0 && usage[d] + entry.need[d] as i64 > quota.nominal[d] as i64);
         let mut reserved = entry.need;
         for d in 0..MAX_DIMS {
             let most = match (borrows, quota.limit[d]) {
@@ -315,7 +315,7 @@ impl Kueue {
                 (true, Some(limit)) => quota.nominal[d] + limit,
                 (false, _) => quota.nominal[d],
             };
-            reserved.0[d] = reserved.0[d].min(u64::try_from(most as i64 - usage[d]).unwrap_or(0));
+            reserved[d] = reserved[d].min(u64::try_from(most as i64 - usage[d]).unwrap_or(0));
         }
         reserved
     }
@@ -352,16 +352,16 @@ impl Scheduler for Kueue {
         }
         // Under the guard, heads within their nominal quotas of contested resources are first.
         let free = |d: usize| snapshot.available(ROOT, d).max(0) as u64;
-        let wanted = |d: usize| entries.iter().flatten().map(|entry| entry.need.0[d]).sum::<u64>();
-        let contested: [bool; MAX_DIMS] = std::array::from_fn(|d| wanted(d) > free(d));
+        let wanted = |d: usize| entries.iter().flatten().map(|entry| entry.need[d]).sum::<u64>();
+        let contested = Resources::from_fn(|d| wanted(d) > free(d));
         let mut claims = self.rules.guarded;
         let mut taken: Vec<Runs> = Vec::new();
         loop {
             let own = |entry: &QueueHead| {
                 let (usage, nominal) = (snapshot.usage(entry.next.queue), &self.quotas.nodes[entry.next.queue].nominal);
-                let needs = |d: usize| contested[d] && entry.need.0[d] > 0;
+                let needs = |d: usize| contested[d] && entry.need[d] > 0;
                 (0..MAX_DIMS).any(needs)
-                    && (0..MAX_DIMS).all(|d| !needs(d) || usage[d] + entry.need.0[d] as i64 <= nominal[d] as i64)
+                    && (0..MAX_DIMS).all(|d| !needs(d) || usage[d] + entry.need[d] as i64 <= nominal[d] as i64)
             };
             let own = entries.iter().flatten().filter(|entry| claims && own(entry));
             let claim = own.min_by_key(|entry| entry.next.turn()).map(|entry| entry.next.queue);
@@ -383,15 +383,11 @@ impl Scheduler for Kueue {
             return Vec::new();
         }
         let snapshot = Snapshot::new(&self.quotas, tree, &table.usage);
-        let one = |at: QueueAt| {
-            let quota = &self.quotas.nodes[at];
-            let subtree = self.quotas.subtree(at);
-            Status {
-                name: tree.nodes[at].name.clone(),
-                values: vec![("share".to_owned(), snapshot.share(at).shown())],
-                guaranteed: subtree.map(Some),
-                limit: std::array::from_fn(|d| quota.limit[d].map(|limit| subtree[d] + limit)),
-            }
+        let one = |at: QueueAt| Status {
+            name: tree.nodes[at].name.clone(),
+            values: vec![("share".to_owned(), snapshot.share(at).shown())],
+            guaranteed: self.quotas.subtree(at).map(Some),
+            limit: self.quotas.limit(at),
         };
         (0..tree.nodes.len()).map(one).collect()
     }

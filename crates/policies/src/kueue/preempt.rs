@@ -46,7 +46,7 @@ pub struct Search<'a, 'b, 's> {
     next: &'a Waiting,
     need: Resources,
     /// Whether less of each resource is available than the workload needs.
-    contested: [bool; MAX_DIMS],
+    contested: Resources<bool>,
     /// Whether the preemptor is at first, with the workload, within its nominal quota of those resources. Then it reclaims regardless of
     /// shares.
     within_nominal: bool,
@@ -65,13 +65,10 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         next: &'a Waiting,
     ) -> Vec<JustifiedVictim> {
         let need = next.need();
-        let mut contested = [false; MAX_DIMS];
-        for (d, contested) in contested.iter_mut().enumerate() {
-            *contested = need.0[d] > 0 && need.0[d] as i64 > snapshot.available(next.queue, d);
-        }
+        let contested = Resources::from_fn(|d| need[d] > 0 && need[d] as i64 > snapshot.available(next.queue, d));
         let within_nominal = (0..MAX_DIMS).all(|d| {
             let (usage, nominal) = (snapshot.usage(next.queue)[d], snapshot.quotas.nodes[next.queue].nominal[d]);
-            !contested[d] || usage + need.0[d] as i64 <= nominal as i64
+            !contested[d] || usage + need[d] as i64 <= nominal as i64
         });
         let (left, targets) = Default::default();
         let mut search =
@@ -142,7 +139,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                     (false, _, Reclaim::LowerPriority) => lower,
                     (false, _, Reclaim::Never) => false,
                 };
-                chosen && (0..MAX_DIMS).any(|d| self.contested[d] && runs.each.0[d] > 0)
+                chosen && (0..MAX_DIMS).any(|d| self.contested[d] && runs.each[d] > 0)
             };
             let all = self.session.running(at).iter().filter(|runs| may(runs)).flat_map(|runs| {
                 let kept = self.guard.map_or(0, |guard| guard.protected_tasks(self.session, runs)) as usize;

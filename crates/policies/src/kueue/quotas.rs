@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Tree};
+use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Ratio, Tree};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
@@ -31,11 +31,11 @@ pub enum Reclaim {
 /// The configured quotas of a node.
 #[derive(Clone, Debug)]
 pub struct Quota {
-    pub nominal: [u64; MAX_DIMS],
+    pub nominal: Resources,
     /// The most that it may borrow.
-    pub limit: [Option<u64>; MAX_DIMS],
+    pub limit: OptionalAmounts,
     /// The most that it lends.
-    pub lend: [Option<u64>; MAX_DIMS],
+    pub lend: OptionalAmounts,
     pub weight: u64,
     pub within: WithinQueue,
     pub reclaim: Reclaim,
@@ -59,20 +59,20 @@ pub struct Quotas {
     pub nodes: Vec<Quota>,
     capacity: Resources,
     /// By node, its own nominal quota and the amounts that its children lend.
-    subtree: Vec<[u64; MAX_DIMS]>,
+    subtree: Vec<Resources>,
     /// By node, the part of its quota that it does not lend.
-    guaranteed: Vec<[u64; MAX_DIMS]>,
+    guaranteed: Vec<Resources>,
     /// By node, the most that could ever be available in it.
-    potential: Vec<[u64; MAX_DIMS]>,
+    potential: Vec<Resources>,
 }
 
 impl Quotas {
     /// Reads the quotas of a file. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
         let root = Quota {
-            nominal: [0; MAX_DIMS],
-            limit: [None; MAX_DIMS],
-            lend: [None; MAX_DIMS],
+            nominal: Resources::ZERO,
+            limit: Resources::NONE,
+            lend: Resources::NONE,
             weight: ONE,
             within: WithinQueue::Never,
             reclaim: Reclaim::Never,
@@ -81,9 +81,9 @@ impl Quotas {
         };
         let mut nodes = vec![root];
         for at in 0..file.groups.len() {
-            let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
+            let of = |key: &str| file.amounts(at, key, dims).map(Option::unwrap_or_default);
             nodes.push(Quota {
-                nominal: of("nominal")?.map(Option::unwrap_or_default),
+                nominal: of("nominal")?.or_zero(),
                 limit: of("limit")?,
                 lend: of("lend_limit")?,
                 weight: file.weight(at)?,
@@ -110,46 +110,44 @@ impl Quotas {
     /// Computes the derived amounts of all nodes.
     pub fn work_out(&mut self, tree: &Tree) {
         let count = self.nodes.len();
-        let nothing = vec![[0; MAX_DIMS]; count];
+        let nothing = vec![Resources::ZERO; count];
         (self.subtree, self.guaranteed, self.potential) = (nothing.clone(), nothing.clone(), nothing);
         for at in tree.upwards() {
-            for d in 0..MAX_DIMS {
-                let lent = |child: &QueueAt| self.subtree[*child][d] - self.guaranteed[*child][d];
-                let below: u64 = tree.nodes[at].children.iter().map(lent).sum();
-                let own = match at {
-                    // The root cohort has the amounts of the cluster beyond the quotas under it.
-                    ROOT => {
-                        let quotas = tree.nodes[ROOT].children.iter().map(|child| self.subtree[*child][d]).sum();
-                        self.capacity.0[d].saturating_sub(quotas)
-                    }
-                    _ => self.nodes[at].nominal[d],
-                };
-                self.subtree[at][d] = own + below;
-                let lend = self.nodes[at].lend[d];
-                self.guaranteed[at][d] = lend.map_or(0, |lend| self.subtree[at][d].saturating_sub(lend));
-            }
+            let children = || tree.nodes[at].children.iter();
+            let below: Resources = children().map(|child| self.subtree[*child] - self.guaranteed[*child]).sum();
+            let own = match at {
+                // The root cohort has the amounts of the cluster beyond the quotas under it.
+                ROOT => self.capacity.saturating_sub(children().map(|child| self.subtree[*child]).sum()),
+                _ => self.nodes[at].nominal,
+            };
+            self.subtree[at] = own + below;
+            let keep = |subtree: u64, lend: Option<u64>| lend.map_or(0, |lend| subtree.saturating_sub(lend));
+            self.guaranteed[at] = self.subtree[at].zip_with(self.nodes[at].lend, keep);
         }
         for at in tree.upwards().into_iter().rev() {
-            for d in 0..MAX_DIMS {
-                self.potential[at][d] = match at {
-                    ROOT => self.subtree[at][d],
-                    _ => {
-                        let most = self.guaranteed[at][d] + self.potential[tree.nodes[at].parent][d];
-                        self.nodes[at].limit[d].map_or(most, |limit| most.min(self.subtree[at][d] + limit))
-                    }
-                };
-            }
+            self.potential[at] = match at {
+                ROOT => self.subtree[at],
+                _ => {
+                    let most = self.guaranteed[at] + self.potential[tree.nodes[at].parent];
+                    most.zip_with(self.limit(at), |most, limit| limit.map_or(most, |limit| most.min(limit)))
+                }
+            };
         }
     }
 
     /// Returns the quota of a node including its subtree.
-    pub fn subtree(&self, at: QueueAt) -> &[u64; MAX_DIMS] {
+    pub fn subtree(&self, at: QueueAt) -> &Resources {
         &self.subtree[at]
+    }
+
+    /// Returns the most that a node may use: its quota, and the most that it may borrow.
+    pub fn limit(&self, at: QueueAt) -> OptionalAmounts {
+        self.subtree[at].zip_with(self.nodes[at].limit, |quota, borrowed| borrowed.map(|borrowed| quota + borrowed))
     }
 
     /// Returns whether these amounts could ever be available in a queue.
     pub fn could(&self, at: QueueAt, need: &Resources) -> bool {
-        need.0.iter().zip(self.potential[at]).all(|(need, most)| *need <= most)
+        need.fits(&self.potential[at])
     }
 }
 
@@ -228,15 +226,15 @@ pub struct Snapshot<'a> {
     pub quotas: &'a Quotas,
     pub tree: &'a Tree,
     /// By node: for a queue the allocation of its users, for a cohort its children's usage beyond the parts that they do not lend.
-    usage: Vec<[i64; MAX_DIMS]>,
+    usage: Vec<Resources<i64>>,
 }
 
 impl<'a> Snapshot<'a> {
     /// Creates a snapshot from the allocations of the leaves.
     pub fn new(quotas: &'a Quotas, tree: &'a Tree, held: &[Resources]) -> Snapshot<'a> {
-        let mut snapshot = Snapshot { quotas, tree, usage: vec![[0; MAX_DIMS]; tree.nodes.len()] };
+        let mut snapshot = Snapshot { quotas, tree, usage: vec![Resources::default(); tree.nodes.len()] };
         for (at, held) in held.iter().enumerate().filter(|(at, _)| tree.is_leaf(*at)) {
-            if *held != Resources::ZERO {
+            if !held.is_zero() {
                 snapshot.add(at, held);
             }
         }
@@ -254,8 +252,8 @@ impl<'a> Snapshot<'a> {
     }
 
     fn change(&mut self, leaf: QueueAt, amount: &Resources, sign: i64) {
-        for d in (0..MAX_DIMS).filter(|d| amount.0[*d] > 0) {
-            let mut change = sign * amount.0[d] as i64;
+        for d in (0..MAX_DIMS).filter(|d| amount[*d] > 0) {
+            let mut change = sign * amount[d] as i64;
             for at in self.tree.path(leaf) {
                 let kept = self.quotas.guaranteed[at][d] as i64;
                 let before = (self.usage[at][d] - kept).max(0);
@@ -269,7 +267,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Returns the used amounts of a node's quota.
-    pub fn usage(&self, at: QueueAt) -> &[i64; MAX_DIMS] {
+    pub fn usage(&self, at: QueueAt) -> &Resources<i64> {
         &self.usage[at]
     }
 
@@ -301,17 +299,17 @@ impl<'a> Snapshot<'a> {
 
     /// Returns whether these amounts are available.
     pub fn fits(&self, at: QueueAt, need: &Resources) -> bool {
-        (0..MAX_DIMS).all(|d| need.0[d] == 0 || need.0[d] as i64 <= self.available(at, d))
+        (0..MAX_DIMS).all(|d| need[d] == 0 || need[d] as i64 <= self.available(at, d))
     }
 
     /// Returns the first resource that is short, and the missing amount.
     pub fn short(&self, at: QueueAt, need: &Resources) -> Option<(usize, u64)> {
-        let missing = |d: usize| need.0[d] as i64 - self.available(at, d).max(0);
-        (0..MAX_DIMS).find(|d| need.0[*d] > 0 && missing(*d) > 0).map(|d| (d, missing(d) as u64))
+        let missing = |d: usize| need[d] as i64 - self.available(at, d).max(0);
+        (0..MAX_DIMS).find(|d| need[*d] > 0 && missing(*d) > 0).map(|d| (d, missing(d) as u64))
     }
 
     /// Returns whether a node uses more than its quota of one of these resources.
-    pub fn borrows(&self, at: QueueAt, of: &[bool; MAX_DIMS]) -> bool {
+    pub fn borrows(&self, at: QueueAt, of: &Resources<bool>) -> bool {
         (0..MAX_DIMS).any(|d| of[d] && self.usage[at][d] > self.quotas.subtree[at][d] as i64)
     }
 

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{TOP, Tree};
-use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
+use plimsoll_base::units::{Resources, Span, Time};
 use plimsoll_fair::water::Level;
 
 /// The level that a group needs for its allocation.
@@ -134,9 +134,7 @@ impl Overdue {
         due.into_iter()
             .map(|(group, below)| {
                 tree.read(group);
-                let mut excess = [0; MAX_DIMS];
-                excess.iter_mut().zip(tree.excess(group)).for_each(|(excess, more)| *excess = more);
-                OverdueGroup { group, below, excess: Resources(excess) }
+                OverdueGroup { group, below, excess: tree.excess(group) }
             })
             .collect()
     }

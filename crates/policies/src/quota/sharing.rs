@@ -10,7 +10,7 @@ use super::overdue::{Overdue, OverdueGroup};
 use super::tree::{self, Tree};
 use crate::{Ask, GroupLevel, GroupLimits, Queue, Rank, Reason, Setup, Verdict};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::{Books, Partition, WEIGHT_ONE};
 
 /// The quotas of a tree's groups, and the users that wait for quota.
@@ -279,11 +279,11 @@ impl Sharing {
     /// Registers a leaf as waiting for a resource that is short even for the smallest request of its refused users; returns whether there
     /// is one.
     fn bar(&mut self, leaf: u32) -> bool {
-        let mut least = [u64::MAX; MAX_DIMS];
+        let mut least = Resources::uniform(u64::MAX);
         for user in self.users.list(&self.leaves[leaf as usize].refused) {
-            least.iter_mut().zip(self.users.next_request(user)).for_each(|(least, ask)| *least = (*least).min(*ask));
+            least = least.min(Resources::from_slice(self.users.next_request(user)));
         }
-        let Some((group, d, _)) = self.tree.above_quota(leaf, &least[..self.tree.dims]) else { return false };
+        let Some((group, d, _)) = self.tree.above_quota(leaf, least.slice(self.tree.dims)) else { return false };
         let level = self.tree.level_for(group, d, least[d]);
         self.gates.wait(leaf, group, self.tree.nodes[group as usize].set, d, level);
         self.leaves[leaf as usize].short = (d as u32, least[d]);
@@ -378,7 +378,7 @@ impl Sharing {
 
     /// See [`Policy::admit`](crate::Policy::admit).
     pub fn admit(&self, queue: &Queue, ask: &Ask) -> Verdict {
-        match self.tree.above_quota(self.users.member(queue.user).leaf, &total(ask)[..self.tree.dims]) {
+        match self.tree.above_quota(self.users.member(queue.user).leaf, total(ask).slice(self.tree.dims)) {
             None => Verdict::Yes,
             Some((group, d, short)) => {
                 let group = (self.partition.index() * self.leaves.len()) as u32 + group;
@@ -391,8 +391,8 @@ impl Sharing {
     pub fn launched(&mut self, queue: &Queue, ask: &Ask, books: &Books) {
         let leaf = self.users.member(queue.user).leaf;
         let (whole, seen) = (total(ask), self.users.seen(queue.user));
-        self.tree.set_allocation(leaf, whole.iter().map(|&more| (more, 0)));
-        seen.iter_mut().zip(whole).for_each(|((held, _), more)| *held += more);
+        self.tree.set_allocation(leaf, whole.0.iter().map(|&more| (more, 0)));
+        seen.iter_mut().zip(whole.0).for_each(|((held, _), more)| *held += more);
         // Without waiting users, the key is computed at the next visit.
         if books.waiting(queue.user) > 0 || self.leaves[leaf as usize].open.len > 1 {
             self.set_key(leaf);
@@ -403,7 +403,7 @@ impl Sharing {
     pub fn refused(&mut self, queue: &Queue, ask: &Ask) {
         self.set_stand(queue.user, MemberState::Refused);
         let (leaf, whole) = (self.users.member(queue.user).leaf, total(ask));
-        self.users.set_ask(queue.user, &whole[..self.tree.dims]);
+        self.users.set_ask(queue.user, whole.slice(self.tree.dims));
         let (d, least) = self.leaves[leaf as usize].short;
         // If the quota is too small for a smaller request, it is too small for this one.
         let known = self.gates.waits(leaf) && whole[d as usize] >= least;
@@ -414,10 +414,6 @@ impl Sharing {
 }
 
 /// Returns the amounts of all tasks of a request.
-fn total(ask: &Ask) -> [u64; MAX_DIMS] {
-    let mut whole = [0; MAX_DIMS];
-    for (whole, part) in whole.iter_mut().zip(ask.footprint) {
-        *whole = part.saturating_mul(u64::from(ask.tasks));
-    }
-    whole
+fn total(ask: &Ask) -> Resources {
+    Resources::from_slice(ask.footprint).map(|part| part.saturating_mul(u64::from(ask.tasks)))
 }

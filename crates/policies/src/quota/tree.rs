@@ -63,9 +63,9 @@ pub(super) struct Tree {
     /// `dims` waters per set.
     waters: Vec<Water>,
     pub dims: usize,
-    capacity: [u64; MAX_DIMS],
+    capacity: Resources,
     /// The largest total of any set of siblings: the capacity of the cluster, or a minimum above it.
-    ceiling: [u64; MAX_DIMS],
+    ceiling: Resources,
     reclaim: Reclaim,
     /// The number of the current reading; [`Tree::look_again`] increments it.
     look: u64,
@@ -75,7 +75,7 @@ pub(super) struct Tree {
     /// Whether the tree is plain and the requests do not exceed the capacity.
     easy: bool,
     /// The amount requested in all leaves, not cut to maximums.
-    requested: [u128; MAX_DIMS],
+    requested: Resources<u128>,
     /// The leaves with a change of an earlier round that has not been applied to their siblings.
     behind: Vec<u32>,
 }
@@ -92,14 +92,14 @@ impl Tree {
             sets: Vec::new(),
             waters: Vec::new(),
             dims,
-            capacity: setup.capacity.0,
-            ceiling: setup.capacity.0,
+            capacity: setup.capacity,
+            ceiling: setup.capacity,
             reclaim: file.reclaim,
             look: 1,
             plain: groups.iter().all(|group| group.lend && group.parent.is_none())
-                && setup.capacity.0.iter().all(|&capacity| capacity <= LIMIT),
+                && setup.capacity.fits(&Resources::uniform(LIMIT)),
             easy: false,
-            requested: [0; MAX_DIMS],
+            requested: Resources::default(),
             behind: Vec::new(),
         };
         // The set of children by parent index; the set under the cluster is the last entry.
@@ -128,7 +128,7 @@ impl Tree {
 
     /// Sets the amount that all groups share from the next [`Tree::update`] on. It must not exceed the capacity of the cluster.
     pub fn set_total(&mut self, total: &Resources) {
-        self.capacity = total.0;
+        self.capacity = *total;
     }
 
     /// Returns a group and its ancestors, from the bottom up.
@@ -190,8 +190,7 @@ impl Tree {
                 self.behind.push(leaf);
             }
         }
-        let there = self.requested.iter().zip(&self.capacity);
-        self.easy = self.plain && there.take(self.dims).all(|(sum, total)| *sum <= u128::from(*total));
+        self.easy = self.plain && self.requested.fits(&self.capacity.map(u128::from));
         while !self.easy
             && let Some(leaf) = self.behind.pop()
         {
@@ -333,8 +332,9 @@ impl Tree {
     }
 
     /// Returns the excess of a group over its quota by resource, as last read.
-    pub fn excess(&self, group: u32) -> impl Iterator<Item = u64> + use<'_> {
-        self.accounts_of(group).iter().map(|account| account.held.saturating_sub(account.runtime))
+    pub fn excess(&self, group: u32) -> Resources {
+        let excess = |account: &Account| account.held.saturating_sub(account.runtime);
+        Resources::from_fn(|d| self.accounts_of(group).get(d).map_or(0, excess))
     }
 
     /// Returns the set of siblings of a group.

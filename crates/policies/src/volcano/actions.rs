@@ -8,10 +8,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{Placements, QueueAt, Rooms, Runs, Session, Waiting, place_task};
+use super::super::cycle::{Placements, QueueAt, Rooms, Runs, Session, Waiting, change_amounts, place_task};
 use super::jobs::{CycleAllocations, JobRank, Requester, VolcanoCycle};
 use super::queues::Plugin;
-use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano, add};
+use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 use plimsoll_sim::policy::Reason;
 
@@ -158,12 +158,9 @@ impl Cycle<'_, '_, '_> {
     }
 
     fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
-        let (leaf, need) = (requester.next.queue, requester.need().0);
-        let over = |d: usize| {
-            let sum = now.usage[leaf].0[d] + need[d];
-            self.turn.levels.real[leaf][d].filter(|most| need[d] > 0 && sum > *most).map(|most| (leaf, d, sum - most))
-        };
-        (0..need.len()).find_map(over)
+        let leaf = requester.next.queue;
+        let exceeded = self.turn.levels.real[leaf].exceeded(&now.usage[leaf], &requester.need());
+        exceeded.map(|(d, excess)| (leaf, d, excess))
     }
 
     /// Starts jobs that lack tasks to run in the room of other jobs of their queue.
@@ -369,7 +366,7 @@ impl Cycle<'_, '_, '_> {
         machines.into_iter().find_map(|(machine, here)| {
             let mut room = rooms.on(machine);
             if open {
-                add(&mut room, &self.session.room_on(machine), false);
+                room = room.saturating_sub(self.session.room_on(machine));
             }
             let victims = match others {
                 true => self.turn.reclaimable(now, one, &here),
@@ -398,7 +395,7 @@ impl Cycle<'_, '_, '_> {
             if fits(&room, &now) {
                 break;
             }
-            add(&mut room, &self.session.amount_on(&runs, machine), true);
+            room += self.session.amount_on(&runs, machine);
             self.change_allocation(&mut now, runs.queue, runs.user, &runs.unit(), false);
             taken.push(runs);
         }
@@ -414,10 +411,10 @@ impl Cycle<'_, '_, '_> {
         more: bool,
     ) {
         for at in self.session.tree.path(queue) {
-            add(&mut now.usage[at], amount, more);
+            change_amounts(&mut now.usage[at], amount, more);
         }
-        add(&mut now.held[user.index()], amount, more);
-        add(&mut now.free, amount, !more);
+        change_amounts(&mut now.held[user.index()], amount, more);
+        change_amounts(&mut now.free, amount, !more);
     }
 
     /// Records the reasons of the jobs that still wait.

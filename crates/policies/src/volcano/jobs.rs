@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use ethnum::U256;
 
-use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting};
+use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting, change_amounts, compare_parts};
+use super::Volcano;
 use super::hierarchy::Hierarchy;
-use super::queues::{Levels, Plugin, compare_parts};
-use super::{Volcano, add};
+use super::queues::{Levels, Plugin};
 use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -223,13 +223,11 @@ impl VolcanoCycle<'_> {
 
     /// Returns the tasks without which a job keeps a dominant share at least as large, to a millionth, as the requester's with its task.
     fn by_share(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
-        let mut with = now.held[requester.next.user.index()];
-        add(&mut with, &requester.next.each, true);
-        let own = self.dominant(&with);
+        let own = self.dominant(&(now.held[requester.next.user.index()] + requester.next.each));
         let mut left: HashMap<UserId, Resources> = HashMap::new();
         let keeps = |runs: &&Runs| {
             let left = left.entry(runs.user).or_insert(now.held[runs.user.index()]);
-            add(left, &runs.unit(), false);
+            *left = left.saturating_sub(runs.unit());
             let other = self.dominant(left);
             // own <= other + 1/1000000
             let product = |one: u64, other: u64| U256::from(one) * U256::from(other);
@@ -249,9 +247,9 @@ impl VolcanoCycle<'_> {
             let left = left.entry(runs.queue).or_insert(now.usage[runs.queue]);
             let unit = runs.unit();
             let quotas = &self.volcano.quotas;
-            let loses = quotas.may_lose(self.levels, runs.queue, &left.0, &unit, &requester.next.each);
+            let loses = quotas.may_lose(self.levels, runs.queue, left, &unit, &requester.next.each);
             if loses {
-                add(left, &unit, false);
+                *left = left.saturating_sub(unit);
             }
             loses
         };
@@ -268,8 +266,8 @@ impl VolcanoCycle<'_> {
     ) -> Vec<Runs> {
         let (mut held, mut all) = (now.held.clone(), self.all(now));
         let change = |held: &mut [Resources], all: &mut Resources, user: UserId, amount: &Resources, more: bool| {
-            add(&mut held[user.index()], amount, more);
-            add(all, amount, more);
+            change_amounts(&mut held[user.index()], amount, more);
+            change_amounts(all, amount, more);
         };
         change(&mut held, &mut all, requester.next.user, &requester.next.each, true);
         let mut victims = Vec::new();
@@ -290,6 +288,6 @@ impl VolcanoCycle<'_> {
 
     /// Returns the total allocation.
     pub fn all(&self, now: &CycleAllocations) -> Resources {
-        Resources(std::array::from_fn(|d| self.volcano.capacity.0[d].saturating_sub(now.free.0[d])))
+        self.volcano.capacity.saturating_sub(now.free)
     }
 }

@@ -57,12 +57,10 @@ mod queues;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{
-    Cycled, QueueAmounts, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth,
-};
+use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
+use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};
@@ -244,16 +242,7 @@ impl Volcano {
 
     /// Computes the amounts that queues may use, from the allocation and the pending demand of their users.
     fn levels(&self, tree: &Tree, books: &Books) -> Levels {
-        let mut requests: Vec<QueueAmounts> = vec![[0; MAX_DIMS]; tree.nodes.len()];
-        for at in tree.upwards() {
-            for d in 0..self.quotas.dims {
-                let users = tree.nodes[at].users.iter();
-                let own: u128 = users.map(|user| books.wanted(*user, d)).sum();
-                let below = tree.nodes[at].children.iter().map(|child| requests[*child][d]);
-                requests[at][d] = below.fold(u64::try_from(own).unwrap_or(u64::MAX), u64::saturating_add);
-            }
-        }
-        self.quotas.levels(tree, &requests)
+        self.quotas.levels(tree, &tree.requests(books))
     }
 
     /// Returns the state between cycles.
@@ -264,8 +253,7 @@ impl Volcano {
         table: &QueueTable,
         books: &'t Books,
     ) -> (VolcanoCycle<'t>, CycleAllocations) {
-        let mut free = *books.offered();
-        add(&mut free, books.total_held(), false);
+        let free = books.offered().saturating_sub(*books.total_held());
         let now =
             CycleAllocations { usage: table.usage.clone(), held: table.held.clone(), free, tasks: HashMap::new() };
         (VolcanoCycle { volcano: self, levels, tree, books }, now)
@@ -315,7 +303,7 @@ impl Scheduler for Volcano {
                 deserved.map(|(d, dim)| (format!("deserved {}", dim.name), dim.amount(levels.deserved[at][d]))),
             );
             let guaranteed =
-                std::array::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
+                Resources::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
             Status { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
         };
         (0..tree.nodes.len()).map(one).collect()
@@ -338,12 +326,5 @@ impl Scheduler for Volcano {
             false => turn.queues(&now)(one.queue, other.queue),
         };
         Some(order == Ordering::Less)
-    }
-}
-
-/// Adds an amount to a sum, or subtracts it.
-fn add(sum: &mut Resources, amount: &Resources, more: bool) {
-    for (sum, amount) in sum.0.iter_mut().zip(amount.0) {
-        *sum = if more { *sum + amount } else { sum.saturating_sub(amount) };
     }
 }

@@ -6,17 +6,17 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, QueueAmounts, QueueAt, QueueFile, ROOT, Tree};
+use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use plimsoll_base::units::{Dim, Resources};
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
 pub struct Quota {
     pub weight: u64,
-    pub deserved: QueueAmounts,
-    pub guarantee: QueueAmounts,
-    pub capability: [Option<u64>; MAX_DIMS],
+    pub deserved: Resources,
+    pub guarantee: Resources,
+    pub capability: OptionalAmounts,
     /// The priority; the highest is served first.
     pub priority: i64,
     /// Whether others may reclaim from it.
@@ -59,9 +59,9 @@ pub struct Quotas {
 #[derive(Clone, Debug)]
 pub struct Levels {
     /// By node, the deserved amounts.
-    pub deserved: Vec<QueueAmounts>,
+    pub deserved: Vec<Resources>,
     /// By node, the upper limit.
-    pub real: Vec<[Option<u64>; MAX_DIMS]>,
+    pub real: Vec<OptionalAmounts>,
 }
 
 impl Levels {
@@ -82,9 +82,9 @@ impl Quotas {
     ) -> Result<Quotas> {
         let root = Quota {
             weight: ONE,
-            deserved: [0; MAX_DIMS],
-            guarantee: [0; MAX_DIMS],
-            capability: [None; MAX_DIMS],
+            deserved: Resources::ZERO,
+            guarantee: Resources::ZERO,
+            capability: Resources::NONE,
             priority: 0,
             reclaimable: true,
             strict: false,
@@ -101,7 +101,7 @@ impl Quotas {
             if plugin == Plugin::Proportion && weight == 0 && !weightless && !guarded {
                 return Err(group.table.place.wrong("weight", "0 is not accepted; expected a number above 0"));
             }
-            let of = |key: &str| file.amounts(at, key, dims).map(|amounts| amounts.unwrap_or([None; MAX_DIMS]));
+            let of = |key: &str| file.amounts(at, key, dims).map(Option::unwrap_or_default);
             let least = match file.integer(at, "min_available")?.unwrap_or(1) {
                 least if (1..=1_000_000).contains(&least) => least as u32,
                 _ => {
@@ -111,13 +111,13 @@ impl Quotas {
                         .wrong("min_available", "is not accepted; expected a whole number from 1"));
                 }
             };
-            let (guarantee, capability) = (of("guarantee")?.map(Option::unwrap_or_default), of("capability")?);
-            if guarantee.iter().zip(capability).any(|(least, most)| most.is_some_and(|most| *least > most)) {
+            let (guarantee, capability) = (of("guarantee")?.or_zero(), of("capability")?);
+            if guarantee.iter().zip(capability.iter()).any(|(least, most)| most.is_some_and(|most| least > most)) {
                 return Err(group.table.place.wrong("guarantee", "is more than 'capability'; expected at most that"));
             }
             nodes.push(Quota {
                 weight,
-                deserved: of("deserved")?.map(Option::unwrap_or_default),
+                deserved: of("deserved")?.or_zero(),
                 guarantee,
                 capability,
                 priority: file.integer(at, "priority")?.unwrap_or(0),
@@ -150,9 +150,9 @@ impl Quotas {
     }
 
     /// Computes the deserved amounts and the limits of queues, from the requests of each.
-    pub fn levels(&self, tree: &Tree, requests: &[QueueAmounts]) -> Levels {
+    pub fn levels(&self, tree: &Tree, requests: &[Resources]) -> Levels {
         let real = self.real(tree);
-        let mut deserved: Vec<QueueAmounts> = self.nodes.iter().map(|quota| quota.deserved).collect();
+        let mut deserved: Vec<Resources> = self.nodes.iter().map(|quota| quota.deserved).collect();
         match self.plugin {
             Plugin::Drf => {}
             Plugin::Proportion => self.proportion(tree, requests, &real, &mut deserved),
@@ -161,7 +161,7 @@ impl Quotas {
                 for at in 1..tree.nodes.len() {
                     for d in 0..self.dims {
                         if self.alone {
-                            let part = u128::from(self.capacity.0[d]) * u128::from(self.nodes[at].weight);
+                            let part = u128::from(self.capacity[d]) * u128::from(self.nodes[at].weight);
                             deserved[at][d] = part.checked_div(all).unwrap_or(0) as u64;
                         }
                         let most = if self.nested { None } else { real[at][d] };
@@ -175,13 +175,13 @@ impl Quotas {
     }
 
     /// Returns the upper limit of each queue: its capability, at most the parent's limit minus the guarantees of siblings.
-    fn real(&self, tree: &Tree) -> Vec<[Option<u64>; MAX_DIMS]> {
-        let mut real: Vec<[Option<u64>; MAX_DIMS]> = vec![[None; MAX_DIMS]; tree.nodes.len()];
+    fn real(&self, tree: &Tree) -> Vec<OptionalAmounts> {
+        let mut real = vec![Resources::NONE; tree.nodes.len()];
         if self.plugin == Plugin::Drf {
             return real;
         }
         // In a tree the root has no limit.
-        real[ROOT] = std::array::from_fn(|d| (!self.nested).then_some(self.capacity.0[d]));
+        real[ROOT] = self.capacity.map(|all| (!self.nested).then_some(all));
         let mut order = tree.upwards();
         order.reverse();
         for at in order {
@@ -198,16 +198,10 @@ impl Quotas {
     }
 
     /// Divides the cluster by weight: at most the requests and the limit of a queue, at least its guarantee.
-    fn proportion(
-        &self,
-        tree: &Tree,
-        requests: &[QueueAmounts],
-        real: &[[Option<u64>; MAX_DIMS]],
-        deserved: &mut [QueueAmounts],
-    ) {
+    fn proportion(&self, tree: &Tree, requests: &[Resources], real: &[OptionalAmounts], deserved: &mut [Resources]) {
         let queues: Vec<QueueAt> =
-            tree.nodes[ROOT].children.iter().copied().filter(|at| requests[*at] != [0; MAX_DIMS]).collect();
-        deserved.iter_mut().for_each(|amounts| *amounts = [0; MAX_DIMS]);
+            tree.nodes[ROOT].children.iter().copied().filter(|at| !requests[*at].is_zero()).collect();
+        deserved.fill(Resources::ZERO);
         let even = self.guarded && queues.iter().all(|at| self.nodes[*at].weight == 0);
         let weights: Vec<u64> = queues.iter().map(|at| if even { ONE } else { self.nodes[*at].weight }).collect();
         if self.met_in_any {
@@ -219,7 +213,7 @@ impl Quotas {
                 (self.nodes[*at].guarantee[d], most.max(self.nodes[*at].guarantee[d]))
             };
             let bounds: Vec<(u64, u64)> = queues.iter().map(bounds).collect();
-            let parts = level(self.capacity.0[d], &weights, &bounds);
+            let parts = level(self.capacity[d], &weights, &bounds);
             queues.iter().zip(parts).for_each(|(at, part)| deserved[*at][d] = part);
         }
     }
@@ -229,11 +223,11 @@ impl Quotas {
         &self,
         queues: &[QueueAt],
         weights: &[u64],
-        requests: &[QueueAmounts],
-        real: &[[Option<u64>; MAX_DIMS]],
-        deserved: &mut [QueueAmounts],
+        requests: &[Resources],
+        real: &[OptionalAmounts],
+        deserved: &mut [Resources],
     ) {
-        let mut left = self.capacity.0;
+        let mut left = self.capacity;
         let mut open: Vec<usize> = (0..queues.len()).collect();
         loop {
             let sum: u128 = open.iter().map(|at| u128::from(weights[*at])).sum();
@@ -266,10 +260,9 @@ impl Quotas {
 
     /// Returns whether a queue has at least its deserved amount.
     pub fn is_overused(&self, levels: &Levels, usage: &[Resources], at: QueueAt) -> bool {
-        let held = |d: usize| usage[at].0[d];
         match self.plugin {
-            Plugin::Proportion if self.weightless => (0..self.dims).any(|d| held(d) > levels.deserved[at][d]),
-            Plugin::Proportion => (0..self.dims).all(|d| levels.deserved[at][d] <= held(d)),
+            Plugin::Proportion if self.weightless => !usage[at].fits(&levels.deserved[at]),
+            Plugin::Proportion => levels.deserved[at].fits(&usage[at]),
             Plugin::Drf | Plugin::Capacity => false,
         }
     }
@@ -283,26 +276,25 @@ impl Quotas {
         leaf: QueueAt,
         need: &Resources,
     ) -> Option<(QueueAt, usize, u64)> {
-        let over = |at: QueueAt, d: usize, most: u64| {
-            let sum = usage[at].0[d] + need.0[d];
-            (need.0[d] > 0 && sum > most).then(|| (at, d, sum - most))
-        };
         match self.plugin {
             Plugin::Drf => None,
             // The version with issue 1083 limits only whole queues, in `is_overused`.
             Plugin::Proportion if self.weightless => None,
-            Plugin::Proportion => (0..self.dims).find_map(|d| over(leaf, d, levels.deserved[leaf][d])),
-            Plugin::Capacity => tree
-                .path(leaf)
-                .filter(|at| *at != ROOT)
-                .find_map(|at| (0..self.dims).find_map(|d| levels.real[at][d].and_then(|most| over(at, d, most)))),
+            Plugin::Proportion => {
+                let exceeded = levels.deserved[leaf].map(Some).exceeded(&usage[leaf], need);
+                exceeded.map(|(d, excess)| (leaf, d, excess))
+            }
+            Plugin::Capacity => {
+                let limit = |at: QueueAt| if at == ROOT { &Resources::NONE } else { &levels.real[at] };
+                tree.exceeded(limit, usage, leaf, need)
+            }
         }
     }
 
     /// Returns whether a queue may reclaim the additional amount from other queues.
     pub fn is_preemptive(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
-        let dims = || (0..self.dims).filter(|d| need.0[*d] > 0);
-        let with = |d: usize| usage[leaf].0[d] + need.0[d];
+        let dims = || (0..self.dims).filter(|d| need[*d] > 0);
+        let with = |d: usize| usage[leaf][d] + need[d];
         match self.plugin {
             Plugin::Drf => true,
             Plugin::Proportion => dims().all(|d| with(d) <= levels.deserved[leaf][d]),
@@ -323,9 +315,7 @@ impl Quotas {
     /// Returns whether a queue may reclaim by the rule before a repair (issue 3729): if it is below its deserved amount, whatever the
     /// additional amount.
     pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
-        let held = |d: usize| usage[leaf].0[d];
-        let may = |d: usize| need.0[d] == 0 || levels.real[leaf][d].is_none_or(|most| held(d) + need.0[d] <= most);
-        (0..self.dims).all(may) && (0..self.dims).any(|d| held(d) < levels.deserved[leaf][d])
+        levels.real[leaf].exceeded(&usage[leaf], need).is_none() && !levels.deserved[leaf].fits(&usage[leaf])
     }
 
     /// Returns whether a queue may lose this amount for a task with this request.
@@ -333,21 +323,21 @@ impl Quotas {
         &self,
         levels: &Levels,
         leaf: QueueAt,
-        held: &QueueAmounts,
+        held: &Resources,
         amount: &Resources,
         need: &Resources,
     ) -> bool {
         let (deserved, quota) = (&levels.deserved[leaf], &self.nodes[leaf]);
         match self.plugin {
             Plugin::Drf => true,
-            Plugin::Proportion => (0..self.dims).any(|d| held[d] > deserved[d]),
+            Plugin::Proportion => !held.fits(deserved),
             Plugin::Capacity => {
-                let shared = (0..self.dims).any(|d| amount.0[d] > 0 && need.0[d] > 0);
-                let kept = (0..self.dims).all(|d| quota.guarantee[d] <= held[d].saturating_sub(amount.0[d]));
+                let shared = amount.overlaps(need);
+                let kept = quota.guarantee.fits(&held.saturating_sub(*amount));
                 if self.guarded {
                     return shared && kept && (0..self.dims).any(|d| levels.is_deserved(d) && held[d] > deserved[d]);
                 }
-                let relevant: Vec<usize> = (0..self.dims).filter(|d| amount.0[*d] > 0 && deserved[*d] > 0).collect();
+                let relevant: Vec<usize> = (0..self.dims).filter(|d| amount[*d] > 0 && deserved[*d] > 0).collect();
                 shared && kept && (relevant.is_empty() || relevant.into_iter().any(|d| held[d] > deserved[d]))
             }
         }
@@ -363,23 +353,18 @@ impl Quotas {
             Plugin::Capacity => {
                 let above = tree.common(one, other);
                 let (one, other) = (tree.child_towards(above, one), tree.child_towards(above, other));
-                let nothing = |at: QueueAt| levels.deserved[at] == [0; MAX_DIMS];
+                let nothing = |at: QueueAt| levels.deserved[at].is_zero();
                 by_priority.then_with(|| compare_parts(part(one), part(other))).then(nothing(one).cmp(&nothing(other)))
             }
         }
     }
 
     /// Returns the largest ratio of a queue's usage to its deserved amount; a deserved amount of zero counts as full if amounts are given.
-    pub fn share(&self, deserved: &QueueAmounts, held: &Resources) -> (u64, u64) {
-        let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held.0[d], deserved[d]));
+    pub fn share(&self, deserved: &Resources, held: &Resources) -> (u64, u64) {
+        let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held[d], deserved[d]));
         let largest = parts.max_by(|one, other| compare_parts(*one, *other));
         largest.unwrap_or((u64::from(self.plugin == Plugin::Capacity), 1))
     }
-}
-
-/// Compares two fractions.
-pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)) -> Ordering {
-    (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
 /// Divides a total in proportion to weights, each part between its bounds. The rounding remainder is added to the first parts with room,

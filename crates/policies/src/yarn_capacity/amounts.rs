@@ -10,51 +10,31 @@ use super::super::cycle::Ratio;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
 /// One amount per resource, which may be negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SignedAmounts(pub [i128; MAX_DIMS]);
+pub type SignedAmounts = Resources<i128>;
 
 /// Zero in every resource.
-pub const NONE: SignedAmounts = SignedAmounts([0; MAX_DIMS]);
+pub const NONE: SignedAmounts = SignedAmounts::uniform(0);
 
 /// The largest amount: the product of two fits into the type.
 const MOST: i128 = 1 << 62;
 
-impl SignedAmounts {
-    pub fn from_resources(amounts: &Resources) -> SignedAmounts {
-        SignedAmounts(amounts.0.map(|amount| i128::from(amount).min(MOST)))
-    }
+/// Converts amounts, at most [`MOST`] each.
+pub fn signed(amounts: &Resources) -> SignedAmounts {
+    amounts.map(|amount| i128::from(amount).min(MOST))
+}
 
-    pub fn each(f: impl FnMut(usize) -> i128) -> SignedAmounts {
-        SignedAmounts(std::array::from_fn(f))
-    }
+/// Adds amounts; each sum is at most [`MOST`].
+pub fn capped_sum(one: SignedAmounts, other: SignedAmounts) -> SignedAmounts {
+    (one + other).min(SignedAmounts::uniform(MOST))
+}
 
-    pub fn plus(&self, other: &SignedAmounts) -> SignedAmounts {
-        SignedAmounts::each(|d| (self.0[d] + other.0[d]).min(MOST))
-    }
-
-    pub fn minus(&self, other: &SignedAmounts) -> SignedAmounts {
-        SignedAmounts::each(|d| self.0[d] - other.0[d])
-    }
-
-    /// Returns the lesser amount of each resource.
-    pub fn least(&self, other: &SignedAmounts) -> SignedAmounts {
-        SignedAmounts::each(|d| self.0[d].min(other.0[d]))
-    }
-
-    /// Returns the greater amount of each resource.
-    pub fn most(&self, other: &SignedAmounts) -> SignedAmounts {
-        SignedAmounts::each(|d| self.0[d].max(other.0[d]))
-    }
-
-    /// Returns a part of each amount, rounded towards 0.
-    pub fn part(&self, num: u128, den: u128) -> SignedAmounts {
-        let part = |amount: i128| {
-            let product = U256::from(amount.unsigned_abs()) * U256::from(num) / U256::from(den.max(1));
-            let part = i128::try_from(product).unwrap_or(MOST);
-            if amount < 0 { -part } else { part }
-        };
-        SignedAmounts(self.0.map(part))
-    }
+/// Returns a part of each amount, rounded towards 0.
+pub fn part(amounts: SignedAmounts, num: u128, den: u128) -> SignedAmounts {
+    amounts.map(|amount| {
+        let product = U256::from(amount.unsigned_abs()) * U256::from(num) / U256::from(den.max(1));
+        let part = i128::try_from(product).unwrap_or(MOST);
+        if amount < 0 { -part } else { part }
+    })
 }
 
 /// The comparison of amounts.
@@ -66,7 +46,7 @@ pub struct Calculator {
     pub whole: SignedAmounts,
     pub dims: usize,
     /// The unit of each resource: whole cores and devices.
-    pub units: [u64; MAX_DIMS],
+    pub units: Resources,
 }
 
 impl Calculator {
@@ -77,7 +57,7 @@ impl Calculator {
 
     /// Returns the divisible resources and the total of each. If only one resource counts, it is not divided.
     fn parted(&self) -> impl Iterator<Item = (usize, i128)> + use<'_> {
-        let whole = |d: usize| (d, if self.only.is_some() { 1 } else { self.whole.0[d] });
+        let whole = |d: usize| (d, if self.only.is_some() { 1 } else { self.whole[d] });
         self.dims().map(whole).filter(|(_, whole)| *whole > 0)
     }
 
@@ -88,7 +68,7 @@ impl Calculator {
             let mut parts: [(i128, i128); MAX_DIMS] = [(0, 1); MAX_DIMS];
             let mut count = 0;
             for (d, whole) in self.parted() {
-                parts[count] = (amounts.0[d], whole);
+                parts[count] = (amounts[d], whole);
                 count += 1;
             }
             parts[..count].sort_by(|(a, b), (c, d)| (c * b).cmp(&(a * d)));
@@ -96,7 +76,7 @@ impl Calculator {
         };
         let ((mine, count), (theirs, _)) = (parts(one), parts(other));
         if count == 0 {
-            let some = |order: Ordering| self.dims().any(|d| one.0[d].cmp(&other.0[d]) == order);
+            let some = |order: Ordering| self.dims().any(|d| one[d].cmp(&other[d]) == order);
             return some(Ordering::Greater).cmp(&some(Ordering::Less));
         }
         let each = mine[..count].iter().zip(&theirs[..count]).map(|((a, b), (c, d))| (a * d).cmp(&(c * b)));
@@ -119,7 +99,7 @@ impl Calculator {
 
     /// Returns the largest part as amount and total.
     fn value(&self, amounts: &SignedAmounts) -> (u128, u128) {
-        let parts = self.parted().map(|(d, whole)| (amounts.0[d].max(0) as u128, whole as u128));
+        let parts = self.parted().map(|(d, whole)| (amounts[d].max(0) as u128, whole as u128));
         parts.max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b))).unwrap_or((0, 1))
     }
 
@@ -143,8 +123,7 @@ impl Calculator {
 
     /// Returns a part of each amount, rounded down to whole units.
     pub fn part_down(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
-        let part = amounts.part(num, den);
-        SignedAmounts::each(|d| part.0[d] - part.0[d] % i128::from(self.units[d]))
+        part(*amounts, num, den).zip_with(self.units, |part, unit| part - part % i128::from(unit))
     }
 
     /// Returns a part of each amount, rounded up to whole units.
@@ -159,14 +138,14 @@ impl Calculator {
 
     fn units(&self, amounts: &SignedAmounts, num: u128, den: u128, more: impl Fn(i128) -> i128) -> SignedAmounts {
         let (num, den) = (num as i128, (den as i128).max(1));
-        SignedAmounts::each(|d| {
-            let unit = i128::from(self.units[d]);
-            (amounts.0[d].max(0) * num + more(den * unit)) / (den * unit) * unit
+        amounts.zip_with(self.units, |amount, unit| {
+            let unit = i128::from(unit);
+            (amount.max(0) * num + more(den * unit)) / (den * unit) * unit
         })
     }
 
     /// Returns whether the amounts fit into the room.
     pub fn fits(&self, need: &SignedAmounts, room: &SignedAmounts) -> bool {
-        self.dims().all(|d| need.0[d] <= room.0[d])
+        self.dims().all(|d| need[d] <= room[d])
     }
 }

@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 
 use super::super::cycle::{QueueAt, ROOT, Ratio, Tree};
-use super::amounts::{Calculator, NONE, SignedAmounts};
+use super::amounts::{Calculator, NONE, SignedAmounts, capped_sum};
 use super::utilisation;
 
 /// The state of a queue in the calculation.
@@ -66,14 +66,14 @@ impl Rules {
 
     fn extras(&self, tree: &Tree, temps: &mut [Temp], at: QueueAt) {
         let rc = &self.calculator;
-        let extra = temps[at].used.minus(&temps[at].guaranteed);
+        let extra = temps[at].used - temps[at].guaranteed;
         let extra = if rc.is_more(&NONE, &extra) { NONE } else { extra };
         let (untouchable, preemptable) = if tree.is_leaf(at) {
             if temps[at].fixed { (extra, NONE) } else { (NONE, extra) }
         } else {
-            let of = |sum: SignedAmounts, child: &QueueAt| sum.plus(&temps[*child].preemptable);
-            let below = tree.nodes[at].children.iter().fold(NONE, of);
-            let untouchable = if rc.compare(&below, &extra).is_ge() { NONE } else { extra.minus(&below) };
+            let children = tree.nodes[at].children.iter();
+            let below = children.map(|child| temps[*child].preemptable).fold(NONE, capped_sum);
+            let untouchable = if rc.compare(&below, &extra).is_ge() { NONE } else { extra - below };
             (untouchable, rc.min(&below, &extra))
         };
         (temps[at].untouchable, temps[at].preemptable) = (untouchable, preemptable);
@@ -91,14 +91,14 @@ impl Rules {
         }
         let needed = queues.iter().fold(NONE, |sum, at| {
             let temp = &temps[*at];
-            if rc.is_more(&temp.used, &temp.ideal) { sum.plus(&temp.used.minus(&temp.ideal)) } else { sum }
+            if rc.is_more(&temp.used, &temp.ideal) { capped_sum(sum, temp.used - temp.ideal) } else { sum }
         });
         let (num, den) = if rc.is_more(&needed, &self.most) { rc.fraction(&self.most, &needed) } else { (1, 1) };
         for at in queues {
             let temp = &mut temps[*at];
-            let least = rc.max(&rc.min(&temp.used.plus(&temp.pending), &temp.guaranteed), &temp.ideal);
+            let least = rc.max(&rc.min(&capped_sum(temp.used, temp.pending), &temp.guaranteed), &temp.ideal);
             let is_over = rc.is_more(&temp.used, &least);
-            temp.excess = if is_over { rc.part_down(&temp.used.minus(&least), num, den) } else { NONE };
+            temp.excess = if is_over { rc.part_down(&(temp.used - least), num, den) } else { NONE };
         }
     }
 
@@ -124,12 +124,12 @@ impl Rules {
         for at in queues {
             let temp = &mut temps[*at];
             temp.ideal = if rc.is_more(&temp.used, &temp.guaranteed) {
-                temp.guaranteed.least(&temp.used).plus(&temp.untouchable)
+                capped_sum(temp.guaranteed.min(temp.used), temp.untouchable)
             } else {
                 temp.used
             };
-            *left = left.minus(&temp.ideal);
-            if rc.is_more(&temp.used.plus(&temp.pending), &temp.ideal) {
+            *left -= temp.ideal;
+            if rc.is_more(&capped_sum(temp.used, temp.pending), &temp.ideal) {
                 wanting.push(*at);
             }
         }
@@ -137,7 +137,7 @@ impl Rules {
             if wanting.is_empty() || !rc.is_more(left, &NONE) {
                 return;
             }
-            let sum = wanting.iter().fold(NONE, |sum, at| sum.plus(&temps[*at].guaranteed));
+            let sum = wanting.iter().map(|at| temps[*at].guaranteed).fold(NONE, capped_sum);
             let count = wanting.len() as u128;
             wanting.sort_by(|one, other| Rules::compare(rc, &temps[*one], &temps[*other]));
             let (first, rest): (Vec<QueueAt>, Vec<QueueAt>) =
@@ -145,37 +145,37 @@ impl Rules {
             wanting = rest;
             let round = *left;
             for at in first {
-                if left.0.iter().all(|amount| *amount <= 0) {
+                if left.fits(&NONE) {
                     break;
                 }
                 let guaranteed = temps[at].guaranteed;
-                let part = SignedAmounts::each(|d| {
-                    let (num, den) = if alike { (1, count as i128) } else { (guaranteed.0[d], sum.0[d]) };
-                    if den == 0 { 0 } else { rc.part(&round, num as u128, den as u128).0[d] }
+                let part = SignedAmounts::from_fn(|d| {
+                    let (num, den) = if alike { (1, count as i128) } else { (guaranteed[d], sum[d]) };
+                    if den == 0 { 0 } else { rc.part(&round, num as u128, den as u128)[d] }
                 });
-                let done = self.offer(rc, &mut temps[at], &part.least(left), tree.is_leaf(at));
+                let done = self.offer(rc, &mut temps[at], &part.min(*left), tree.is_leaf(at));
                 if rc.is_more(&done, &NONE) {
                     wanting.push(at);
                 }
-                *left = left.minus(&done).most(&NONE);
+                *left = (*left - done).max(NONE);
             }
         }
     }
 
     /// Returns the part of an offer that a queue accepts.
     fn offer(&self, rc: &Calculator, temp: &mut Temp, offer: &SignedAmounts, leaf: bool) -> SignedAmounts {
-        let room = temp.max.minus(&temp.ideal).most(&NONE);
-        let wanted = temp.used.plus(&temp.pending).minus(&temp.ideal);
-        let mut taken = room.least(&rc.min(offer, &wanted));
+        let room = (temp.max - temp.ideal).max(NONE);
+        let wanted = capped_sum(temp.used, temp.pending) - temp.ideal;
+        let mut taken = room.min(rc.min(offer, &wanted));
         if leaf {
-            let due = rc.max(&temp.used, &temp.guaranteed).minus(&temp.ideal);
+            let due = rc.max(&temp.used, &temp.guaranteed) - temp.ideal;
             taken = rc.min(&taken, &rc.max(&due, &NONE));
         }
-        taken = taken.most(&NONE);
+        taken = taken.max(NONE);
         if !self.takes_more {
-            taken = taken.least(offer);
+            taken = taken.min(*offer);
         }
-        temp.ideal = temp.ideal.plus(&taken);
+        temp.ideal = capped_sum(temp.ideal, taken);
         taken
     }
 }

@@ -4,8 +4,8 @@
 //! the current cluster.
 
 use super::super::Reason;
-use super::super::cycle::{ONE, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
-use super::amounts::{Calculator, NONE, SignedAmounts};
+use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
+use super::amounts::{Calculator, NONE, SignedAmounts, capped_sum, part, signed};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 
@@ -14,10 +14,10 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
 pub struct Settings {
     /// The guarantee, in millionths of a percent.
     percent: Option<u64>,
-    guarantee: Option<[Option<u64>; MAX_DIMS]>,
+    guarantee: Option<OptionalAmounts>,
     pub weight: u64,
     max_percent: Option<u64>,
-    capability: [Option<u64>; MAX_DIMS],
+    capability: OptionalAmounts,
     pub priority: i64,
     /// The part of a user limit, in millionths of a percent.
     user_limit_percent: Option<u64>,
@@ -32,7 +32,7 @@ impl Default for Settings {
             guarantee: None,
             weight: ONE,
             max_percent: None,
-            capability: [None; MAX_DIMS],
+            capability: Resources::NONE,
             priority: 0,
             user_limit_percent: None,
             user_limit_factor: None,
@@ -70,13 +70,13 @@ impl Settings {
 
 /// Returns a guarantee as amounts. A resource that it does not name gets the largest part among the named ones: with a guarantee of zero
 /// every queue would be above it.
-fn complete_guarantee(given: &[Option<u64>; MAX_DIMS], total: &SignedAmounts) -> SignedAmounts {
-    let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total.0[d]).unwrap_or(0))));
-    let part = named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::from_capacity(amount, all) }).max();
-    let (num, den) = part.unwrap_or(Ratio::ZERO).parts();
-    let rest = total.part(num, den);
-    let own = SignedAmounts::from_resources(&Resources(given.map(Option::unwrap_or_default)));
-    SignedAmounts::each(|d| if given[d].is_some() { own.0[d] } else { rest.0[d] })
+fn complete_guarantee(given: &OptionalAmounts, total: &SignedAmounts) -> SignedAmounts {
+    let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total[d]).unwrap_or(0))));
+    let largest =
+        named.map(|(amount, all)| if all == 0 { Ratio::ZERO } else { Ratio::from_capacity(amount, all) }).max();
+    let (num, den) = largest.unwrap_or(Ratio::ZERO).parts();
+    let (own, rest) = (signed(&given.or_zero()), part(*total, num, den));
+    SignedAmounts::from_fn(|d| if given[d].is_some() { own[d] } else { rest[d] })
 }
 
 /// The guarantee and the maximum of every queue as amounts.
@@ -102,40 +102,40 @@ impl Limits {
             let mut weights = 0u128;
             let children = &tree.nodes[at].children;
             let given = |child: &QueueAt| settings[*child].guarantee.map(|given| complete_guarantee(&given, &total));
-            let sum = children.iter().filter_map(given).fold(NONE, |sum, amounts| sum.plus(&amounts));
+            let sum = children.iter().filter_map(given).fold(NONE, capped_sum);
             let cut = |amounts: SignedAmounts| {
-                SignedAmounts::each(|d| match (total.0[d].max(0) as u128, sum.0[d] as u128) {
-                    (total, sum) if sum > total => rc.part_down(&amounts, total, sum).0[d],
-                    _ => amounts.0[d],
+                SignedAmounts::from_fn(|d| match (total[d].max(0) as u128, sum[d] as u128) {
+                    (total, sum) if sum > total => rc.part_down(&amounts, total, sum)[d],
+                    _ => amounts[d],
                 })
             };
             for child in children {
                 let one = &settings[*child];
                 let own = match (given(child), one.percent) {
                     (Some(amounts), _) => Some(cut(amounts)),
-                    (None, Some(percent)) => Some(total.part(percent.into(), ALL.into())),
+                    (None, Some(percent)) => Some(part(total, percent.into(), ALL.into())),
                     (None, None) => None,
                 };
-                limits.max[*child] = most.part(one.max_percent.unwrap_or(ALL).into(), ALL.into());
-                for (max, given) in limits.max[*child].0.iter_mut().zip(one.capability) {
-                    *max = given.map_or(*max, |given| i128::from(given).min(*max));
-                }
+                let max = part(most, one.max_percent.unwrap_or(ALL).into(), ALL.into());
+                limits.max[*child] =
+                    max.zip_with(one.capability, |max, given| given.map_or(max, |given| max.min(given.into())));
                 match own {
                     Some(own) => {
                         limits.guaranteed[*child] = own;
-                        rest = rest.minus(&own);
+                        rest -= own;
                     }
                     None => weights += u128::from(one.weight),
                 }
             }
-            rest = rest.most(&NONE);
+            rest = rest.max(NONE);
             for child in children {
                 let one = &settings[*child];
                 if one.guarantee.is_none() && one.percent.is_none() {
-                    limits.guaranteed[*child] = if weights == 0 { NONE } else { rest.part(one.weight.into(), weights) };
+                    limits.guaranteed[*child] =
+                        if weights == 0 { NONE } else { part(rest, one.weight.into(), weights) };
                 }
                 // A queue cannot use more than its maximum.
-                limits.guaranteed[*child] = limits.guaranteed[*child].least(&limits.max[*child]);
+                limits.guaranteed[*child] = limits.guaranteed[*child].min(limits.max[*child]);
             }
         }
         limits
@@ -143,13 +143,11 @@ impl Limits {
 
     /// Returns the quota, of the queue or of an ancestor below the root, that the additional amount would exceed.
     pub fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let mut all =
-            session.tree.path(queue).filter(|at| *at != ROOT).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
-        all.find_map(|(at, d)| {
-            let with = i128::from(session.usage[at].0[d]) + i128::from(need.0[d]);
-            let short = with - self.max[at].0[d];
-            let short = u64::try_from(short).ok().filter(|short| *short > 0 && need.0[d] > 0)?;
-            Some(Reason::Quota { group: at as u32, resource: d as u8, short })
+        session.tree.path(queue).filter(|at| *at != ROOT).find_map(|at| {
+            let excess = session.usage[at].map(i128::from) + need.map(i128::from) - self.max[at];
+            let short = |d: usize| u64::try_from(excess[d]).ok().filter(|short| *short > 0 && need[d] > 0);
+            let (resource, short) = (0..MAX_DIMS).find_map(|d| Some((d as u8, short(d)?)))?;
+            Some(Reason::Quota { group: at as u32, resource, short })
         })
     }
 
@@ -161,23 +159,21 @@ impl Limits {
         if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
             return false;
         }
-        let held = |user: UserId| SignedAmounts::from_resources(&session.held[user.index()]);
+        let held = |user: UserId| signed(&session.held[user.index()]);
         let guaranteed = rc.max(&self.guaranteed[next.queue], &self.least);
         let users = &session.tree.nodes[next.queue].users;
-        let used = users.iter().fold(NONE, |sum, user| sum.plus(&rc.alike(&held(*user))));
-        let now = if rc.is_more(&guaranteed, &used) { guaranteed } else { used.plus(&self.least) };
+        let used = users.iter().map(|user| rc.alike(&held(*user))).fold(NONE, capped_sum);
+        let now = if rc.is_more(&guaranteed, &used) { guaranteed } else { capped_sum(used, self.least) };
         let waiting = || session.waiting(next.queue).map(|next| held(next.user));
-        let theirs = waiting().fold(self.least, |sum, held| sum.plus(&held));
+        let theirs = waiting().fold(self.least, capped_sum);
         let percent = settings.user_limit_percent.unwrap_or(ALL);
-        let part = rc.part_up(&theirs, 1, waiting().count().max(1) as u128);
-        let mut limit = rc.max(&part, &rc.part_up(&now, percent.into(), ALL.into()));
+        let equal = rc.part_up(&theirs, 1, waiting().count().max(1) as u128);
+        let mut limit = rc.max(&equal, &rc.part_up(&now, percent.into(), ALL.into()));
         if let Some(factor) = settings.user_limit_factor {
             limit = rc.min(&limit, &rc.part_down(&guaranteed, factor.into(), ONE.into()));
         }
-        let whole = |d: usize| {
-            let least = self.least.0[d].max(1);
-            (limit.0[d] + least - 1) / least * least
-        };
-        rc.is_more(&held(next.user), &SignedAmounts::each(whole))
+        let whole = limit
+            .zip_with(self.least.max(SignedAmounts::uniform(1)), |limit, least| (limit + least - 1) / least * least);
+        rc.is_more(&held(next.user), &whole)
     }
 }

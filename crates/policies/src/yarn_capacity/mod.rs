@@ -41,10 +41,10 @@ use super::cycle::{
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MAX_DIMS, Resources, Time, Unit, UserId};
+use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
-use amounts::{Calculator, NONE, SignedAmounts};
+use amounts::{Calculator, NONE, SignedAmounts, signed};
 use limits::{Limits, Settings};
 
 /// `yarn-capacity[@ISSUE][:FILE]`
@@ -117,7 +117,7 @@ struct YarnCapacity {
     by_priority: bool,
     only_memory: bool,
     memory: Option<usize>,
-    units: [u64; MAX_DIMS],
+    units: Resources,
     /// The size of the smallest container.
     least: SignedAmounts,
     preemption: bool,
@@ -187,10 +187,9 @@ impl YarnCapacity {
         };
         let read = |key: &str| file.policy.get(key).map(|entry| read(&entry.node, key, setup.dims)).transpose();
         let cluster = read("cluster")?;
-        let cluster =
-            cluster.map(|cluster| SignedAmounts::from_resources(&Resources(cluster.map(Option::unwrap_or_default))));
-        let mut units = [1; MAX_DIMS];
-        units.iter_mut().zip(setup.dims).for_each(|(unit, dim)| *unit = if dim.unit == Unit::Milli { 1000 } else { 1 });
+        let cluster = cluster.map(|cluster| signed(&cluster.or_zero()));
+        let is_milli = |dim: &Dim| dim.unit == Unit::Milli;
+        let units = Resources::from_fn(|d| if setup.dims.get(d).is_some_and(is_milli) { 1000 } else { 1 });
         let least = read("minimum_allocation")?.unwrap_or_default();
         let orders = [("utilization", false), ("priority-utilization", true)];
         Ok(YarnCapacity {
@@ -199,7 +198,7 @@ impl YarnCapacity {
             only_memory: choice(&file.policy, "resources", &[("dominant", false), ("memory", true)])?.unwrap_or(false),
             memory: setup.dims.iter().position(|dim| dim.name == "memory"),
             units,
-            least: SignedAmounts::each(|d| least[d].unwrap_or(units[d]).into()),
+            least: units.zip_with(least, |unit, least| least.unwrap_or(unit).into()),
             preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
             max_ignored: of("max_ignored", ONE / 10)?,
             natural_termination: of("natural_termination", ONE / 5)?,
@@ -207,7 +206,7 @@ impl YarnCapacity {
             guarded: variant == Some("guarded"),
             takes_more: variant == Some("6538"),
             cluster: match variant {
-                Some("11082") => Some(cluster.unwrap_or(SignedAmounts::from_resources(&setup.capacity))),
+                Some("11082") => Some(cluster.unwrap_or(signed(&setup.capacity))),
                 _ => None,
             },
             limits: Limits::default(),
@@ -216,20 +215,14 @@ impl YarnCapacity {
 
     fn calculator(&self, books: &Books) -> Calculator {
         let only = if self.only_memory { self.memory.or(Some(0)) } else { None };
-        Calculator {
-            only,
-            whole: SignedAmounts::from_resources(books.offered()),
-            dims: books.dims(),
-            units: self.units,
-        }
+        Calculator { only, whole: signed(books.offered()), dims: books.dims(), units: self.units }
     }
 
     fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> QueueRank {
         let guaranteed = &limits.guaranteed[at];
         let priority = if self.by_priority { self.settings[at].priority } else { 0 };
         let (size, none) = (calculator.ratio(guaranteed, &calculator.whole), !calculator.is_more(guaranteed, &NONE));
-        let used =
-            calculator.ratio(&SignedAmounts::from_resources(usage), if none { &calculator.whole } else { guaranteed });
+        let used = calculator.ratio(&signed(usage), if none { &calculator.whole } else { guaranteed });
         QueueRank::Queue(none, used, priority, Reverse(size), at)
     }
 
@@ -268,11 +261,7 @@ impl YarnCapacity {
                 // The first check, by dominance in the whole cluster, passes a container that the second one refuses; so does the next
                 // proposal.
                 let wide = Calculator { whole: *cluster, ..calculator };
-                if session
-                    .tree
-                    .path(queue)
-                    .all(|at| wide.is_more(&limits.max[at], &SignedAmounts::from_resources(&session.usage[at])))
-                {
+                if session.tree.path(queue).all(|at| wide.is_more(&limits.max[at], &signed(&session.usage[at]))) {
                     members.iter().for_each(|(_, other)| session.wait(*other, HELD_UP));
                     session.wait(user, REFUSED);
                     return false;
@@ -328,10 +317,12 @@ impl Scheduler for YarnCapacity {
         }
         let calculator = self.calculator(books);
         let one = |at: QueueAt| {
-            let used = calculator.ratio(&SignedAmounts::from_resources(&table.usage[at]), &limits.guaranteed[at]);
-            let amounts = |amounts: &SignedAmounts| amounts.0.map(|amount| u64::try_from(amount).ok());
+            let used = calculator.ratio(&signed(&table.usage[at]), &limits.guaranteed[at]);
+            let amounts = |amounts: &SignedAmounts| amounts.map(|amount| u64::try_from(amount).ok());
             let mut limit = amounts(&limits.max[at]);
-            (0..MAX_DIMS).for_each(|d| limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims()));
+            for d in 0..limit.0.len() {
+                limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims());
+            }
             Status {
                 name: tree.nodes[at].name.clone(),
                 values: vec![("used of guarantee".to_owned(), used.shown())],

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::super::cycle::{ONE, QueueAt, Runs, Session};
 use super::YarnCapacity;
-use super::amounts::{NONE, SignedAmounts};
+use super::amounts::{NONE, capped_sum, part, signed};
 use super::ideal::{Rules, Temp};
 use super::limits::Limits;
-use plimsoll_base::units::{MAX_DIMS, MachineId, UserId};
+use plimsoll_base::units::{MachineId, Resources, UserId};
 
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
 
@@ -18,9 +18,8 @@ impl YarnCapacity {
     /// Returns whether a leaf may be preempted, and is above its guarantee by more than the ignored part.
     fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
         let calculator = self.calculator(session.books);
-        let ignored = limits.guaranteed[at].part((ONE + self.max_ignored).into(), ONE.into());
-        self.settings[at].reclaimable
-            && calculator.is_more(&SignedAmounts::from_resources(&session.usage[at]), &ignored)
+        let ignored = part(limits.guaranteed[at], (ONE + self.max_ignored).into(), ONE.into());
+        self.settings[at].reclaimable && calculator.is_more(&signed(&session.usage[at]), &ignored)
     }
 
     /// Preempts containers towards the ideal assignment, for this user. Returns whether any was preempted.
@@ -35,7 +34,7 @@ impl YarnCapacity {
             return by.is_some_and(|by| self.preempt_for(session, (limits, &temps), &over, by));
         }
         let calculator = self.calculator(session.books);
-        let mut allowed = calculator.whole.part(self.per_round.into(), ONE.into());
+        let mut allowed = part(calculator.whole, self.per_round.into(), ONE.into());
         let mut stopped = false;
         for leaf in over {
             let mut obtain = calculator.part(&temps[leaf].excess, self.natural_termination.into(), ONE.into());
@@ -44,11 +43,12 @@ impl YarnCapacity {
                 if !calculator.is_more(&obtain, &NONE) {
                     break;
                 }
-                let amount = SignedAmounts::from_resources(&unit.unit());
+                let amount = signed(&unit.unit());
                 if !calculator.fits(&amount, &allowed) {
                     continue;
                 }
-                (obtain, allowed) = (obtain.minus(&amount), allowed.minus(&amount));
+                obtain -= amount;
+                allowed -= amount;
                 session.evict(&unit, unit.count, by, TOWARDS_IDEAL);
                 stopped = true;
             }
@@ -69,14 +69,14 @@ impl YarnCapacity {
         let calculator = self.calculator(session.books);
         let need = next.need();
         let of = &temps[next.queue];
-        if calculator.is_more(&of.used.plus(&SignedAmounts::from_resources(&need)), &of.ideal) {
+        if calculator.is_more(&capped_sum(of.used, signed(&need)), &of.ideal) {
             return false;
         }
         let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
         for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
             let mut obtain = temps[*leaf].excess;
             for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
-                obtain = obtain.minus(&SignedAmounts::from_resources(&unit.unit()));
+                obtain -= signed(&unit.unit());
                 if calculator.is_more(&NONE, &obtain) {
                     break;
                 }
@@ -91,8 +91,7 @@ impl YarnCapacity {
                 units.retain(|unit| !gangs.contains(&unit.key));
                 let mut room = rooms.on(*machine);
                 let enough = units.iter().position(|unit| {
-                    let here = session.amount_on(unit, *machine);
-                    room.0.iter_mut().zip(here.0).for_each(|(room, more)| *room += more);
+                    room += session.amount_on(unit, *machine);
                     next.each.fits(&room)
                 })?;
                 Some((*machine, units.drain(..=enough).collect::<Vec<Runs>>()))
@@ -118,7 +117,7 @@ impl YarnCapacity {
         let mut temps: Vec<Temp> = Vec::new();
         for at in 0..session.tree.nodes.len() {
             temps.push(Temp {
-                used: SignedAmounts::from_resources(&session.usage[at]),
+                used: signed(&session.usage[at]),
                 guaranteed: limits.guaranteed[at],
                 max: limits.max[at],
                 fixed: !self.settings[at].reclaimable,
@@ -127,20 +126,20 @@ impl YarnCapacity {
             });
         }
         for at in session.tree.upwards() {
-            let mut pending = [0u128; MAX_DIMS];
+            let mut pending = Resources::<u128>::default();
             for next in session.waiting(at) {
-                let held = session.held[next.user.index()].0;
+                let held = session.held[next.user.index()];
                 let wanted = |d: usize| session.books.wanted(next.user, d).saturating_sub(held[d].into());
                 (0..session.books.dims()).for_each(|d| pending[d] = pending[d].saturating_add(wanted(d)));
             }
-            let own = SignedAmounts::each(|d| pending[d].min(1 << 62) as i128);
-            temps[at].pending = temps[at].pending.plus(&own);
+            let own = pending.map(|amount| amount.min(1 << 62) as i128);
+            temps[at].pending = capped_sum(temps[at].pending, own);
             let parent = session.tree.nodes[at].parent;
             if parent != at {
-                temps[parent].pending = temps[parent].pending.plus(&temps[at].pending.clone());
+                temps[parent].pending = capped_sum(temps[parent].pending, temps[at].pending);
             }
         }
-        let most = calculator.whole.part(self.per_round.into(), ONE.into());
+        let most = part(calculator.whole, self.per_round.into(), ONE.into());
         Rules { calculator, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
         temps
     }

@@ -33,7 +33,7 @@ use super::cycle::{
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Time, Unit, UserId};
+use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
 
 use order::{Dims, QueueState, Rule};
@@ -77,7 +77,7 @@ pub static ROW: PolicyRow = PolicyRow {
 #[derive(Clone, Debug)]
 struct Settings {
     min: Resources,
-    max: [Option<u64>; MAX_DIMS],
+    max: Resources<Option<u64>>,
     weight: u64,
     /// The preemption threshold, in millionths.
     threshold: u64,
@@ -88,7 +88,7 @@ struct YarnFair {
     settings: Vec<Settings>,
     dims: Dims,
     names: Vec<Dim>,
-    units: [u64; MAX_DIMS],
+    units: Resources,
     rule: Rule,
     guarded: bool,
     preemption: bool,
@@ -107,7 +107,7 @@ impl YarnFair {
     fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnFair> {
         let mut settings = vec![Settings {
             min: Resources::ZERO,
-            max: [None; MAX_DIMS],
+            max: Resources::NONE,
             weight: ONE,
             threshold: ONE / 2,
             reclaimable: true,
@@ -116,20 +116,18 @@ impl YarnFair {
             let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
             let threshold = path.find_map(|at| file.number(at, "preemption_threshold").transpose()).transpose()?;
             settings.push(Settings {
-                min: Resources(file.amounts(at, "min", setup.dims)?.unwrap_or_default().map(Option::unwrap_or_default)),
+                min: file.amounts(at, "min", setup.dims)?.unwrap_or_default().or_zero(),
                 max: file.amounts(at, "max", setup.dims)?.unwrap_or_default(),
                 weight: file.weight(at)?,
                 threshold: threshold.unwrap_or(ONE / 2),
                 reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
             });
         }
-        let mut units = [1; MAX_DIMS];
-        units.iter_mut().zip(setup.dims).for_each(|(known, dim)| *known = unit(dim));
         Ok(YarnFair {
             settings,
             dims: Dims::new(setup.dims.iter().map(|dim| dim.name.as_str())),
             names: setup.dims.to_vec(),
-            units,
+            units: Resources::from_fn(|d| setup.dims.get(d).map_or(1, unit)),
             rule: if variant == Some("11482") { Rule::Fault } else { Rule::Right },
             guarded: variant == Some("guarded"),
             preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
@@ -175,15 +173,8 @@ impl YarnFair {
     }
 
     fn above_max_of(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let short = |at: QueueAt, d: usize| {
-            let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
-            (session.usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)
-        };
-        let mut limits = session.tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
-        limits.find_map(|(at, d)| {
-            let short = short(at, d)?;
-            Some(Reason::Quota { group: at as u32, resource: d as u8, short })
-        })
+        let exceeded = session.tree.exceeded(|at| &self.settings[at].max, &session.usage, queue, need);
+        exceeded.map(|(at, d, short)| Reason::Quota { group: at as u32, resource: d as u8, short })
     }
 
     /// Starts containers that have room, in the order of queues and applications.
@@ -247,14 +238,14 @@ impl Scheduler for YarnFair {
             let part = self.dims.dominant(&table.usage[at], books.offered());
             let fair = self.dims.dominant(&shares.queues[at], books.offered());
             let amount =
-                |(d, dim): (usize, &Dim)| (format!("fair share of {}", dim.name), dim.amount(shares.queues[at].0[d]));
+                |(d, dim): (usize, &Dim)| (format!("fair share of {}", dim.name), dim.amount(shares.queues[at][d]));
             let amounts = self.names.iter().enumerate().map(amount);
             let values = [("dominant share", part), ("fair dominant share", fair)];
             let values = values.map(|(name, value)| (name.to_owned(), value.shown()));
             Status {
                 name: tree.nodes[at].name.clone(),
                 values: values.into_iter().chain(amounts).collect(),
-                guaranteed: self.settings[at].min.0.map(|min| (min > 0).then_some(min)),
+                guaranteed: self.settings[at].min.map(|min| (min > 0).then_some(min)),
                 limit: self.settings[at].max,
             }
         };

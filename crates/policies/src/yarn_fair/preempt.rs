@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::cycle::{ONE, Placements, QueueAt, ROOT, Runs, Session, Tree, Waiting};
 use super::shares::{Claim, shares};
 use super::{QueueState, YarnFair};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
+use plimsoll_base::units::{MachineId, Resources, UserId};
 use plimsoll_sim::books::Books;
 
 /// The fair shares at one moment.
@@ -72,17 +72,8 @@ struct Solution {
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
 
-/// Returns the amounts by which the first vector exceeds the second.
-fn above(amount: &Resources, other: &Resources) -> Resources {
-    Resources(std::array::from_fn(|d| amount.0[d].saturating_sub(other.0[d])))
-}
-
-fn least(one: &Resources, other: &Resources) -> Resources {
-    Resources(std::array::from_fn(|d| one.0[d].min(other.0[d])))
-}
-
 fn part(amounts: &Resources, millionths: u64) -> Resources {
-    Resources(amounts.0.map(|amount| (u128::from(amount) * u128::from(millionths) / u128::from(ONE)) as u64))
+    amounts.map(|amount| (u128::from(amount) * u128::from(millionths) / u128::from(ONE)) as u64)
 }
 
 impl YarnFair {
@@ -95,7 +86,7 @@ impl YarnFair {
     fn starved(&self, session: &Session, fair: &Shares, leaf: QueueAt, starved: &mut Vec<Starved>) {
         let wanted = |user: UserId| {
             let of = |d: usize| u64::try_from(session.books.wanted(user, d)).unwrap_or(u64::MAX);
-            Resources(std::array::from_fn(|d| if d < session.books.dims() { of(d) } else { 0 }))
+            Resources::from_fn(|d| if d < session.books.dims() { of(d) } else { 0 })
         };
         let mut apps: Vec<(QueueState, Waiting)> = session
             .waiting(leaf)
@@ -106,34 +97,30 @@ impl YarnFair {
         let mut sum = Resources::ZERO;
         for (at, (_, next)) in apps.iter().enumerate() {
             let held = &session.held[next.user.index()];
-            let due = part(&fair.apps[next.user.index()], self.settings[leaf].threshold);
-            let due = least(&due, &wanted(next.user));
+            let due = part(&fair.apps[next.user.index()], self.settings[leaf].threshold).min(wanted(next.user));
             if !self.is_below(session, held, &due) {
                 break;
             }
-            lacks[at] = above(&due, held);
-            (0..MAX_DIMS).for_each(|d| sum.0[d] += lacks[at].0[d]);
+            lacks[at] = due.saturating_sub(*held);
+            sum += lacks[at];
         }
-        let mut demand = Resources::ZERO;
-        for user in &session.tree.nodes[leaf].users {
-            let wanted = wanted(*user);
-            (0..MAX_DIMS).for_each(|d| demand.0[d] = demand.0[d].saturating_add(wanted.0[d]));
-        }
-        let mut pending = above(&above(&least(&self.settings[leaf].min, &demand), &session.usage[leaf]), &sum);
+        let users = session.tree.nodes[leaf].users.iter();
+        let demand = users.map(|user| wanted(*user)).fold(Resources::ZERO, Resources::saturating_add);
+        let mut pending = self.settings[leaf].min.min(demand).saturating_sub(session.usage[leaf]).saturating_sub(sum);
         for (at, (_, next)) in apps.iter().enumerate() {
-            if pending == Resources::ZERO {
+            if pending.is_zero() {
                 break;
             }
-            let mut more = above(&above(&wanted(next.user), &session.held[next.user.index()]), &lacks[at]);
+            let mut more = wanted(next.user).saturating_sub(session.held[next.user.index()]).saturating_sub(lacks[at]);
             if self.dims.compare(&more, &pending, session.books.offered()).is_gt() {
-                more = if self.guarded { least(&more, &pending) } else { above(&more, &pending) };
+                more = if self.guarded { more.min(pending) } else { more.saturating_sub(pending) };
                 pending = Resources::ZERO;
             } else {
-                pending = above(&pending, &more);
+                pending = pending.saturating_sub(more);
             }
-            (0..MAX_DIMS).for_each(|d| lacks[at].0[d] = lacks[at].0[d].saturating_add(more.0[d]));
+            lacks[at] = lacks[at].saturating_add(more);
         }
-        let all = apps.into_iter().zip(lacks).filter(|(_, lacks)| *lacks != Resources::ZERO);
+        let all = apps.into_iter().zip(lacks).filter(|(_, lacks)| !lacks.is_zero());
         starved.extend(all.map(|((_, next), lacks)| Starved { next, lacks }));
     }
 
@@ -255,12 +242,12 @@ impl YarnFair {
                     return Some(victims);
                 }
                 let gone = taken.entry(runs.user).or_insert(Resources::ZERO);
-                let sum = Resources(std::array::from_fn(|d| gone.0[d] + unit.unit().0[d]));
-                if self.is_below(session, &above(&session.held[runs.user.index()], &sum), share) {
+                let sum = *gone + unit.unit();
+                if self.is_below(session, &session.held[runs.user.index()].saturating_sub(sum), share) {
                     break;
                 }
                 *gone = sum;
-                (0..MAX_DIMS).for_each(|d| room.0[d] += here.0[d]);
+                room += here;
                 victims.push(unit);
             }
         }

@@ -33,7 +33,7 @@ use super::cycle::{
 };
 use super::{Parsed, PolicyRow, Reason, Setup, Status};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 
 use order::{App, ComparedQueue, QueueRank, Rule};
@@ -75,8 +75,8 @@ pub static ROW: PolicyRow = PolicyRow {
 /// The settings of a queue.
 #[derive(Clone, Debug, Default)]
 struct Settings {
-    guaranteed: [Option<u64>; MAX_DIMS],
-    max: [Option<u64>; MAX_DIMS],
+    guaranteed: Resources<Option<u64>>,
+    max: Resources<Option<u64>>,
     priority: i64,
     by_age: bool,
     fixed: bool,
@@ -122,9 +122,9 @@ impl YuniKorn {
     }
 
     /// Returns the maximum that a queue's usage is divided by: its own, or the nearest ancestor's, or else the cluster.
-    fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> [u64; MAX_DIMS] {
+    fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> Resources {
         let nearest = |d: usize| tree.path(at).find_map(|above| self.settings[above].max[d]);
-        std::array::from_fn(|d| nearest(d).unwrap_or(capacity.0[d]))
+        Resources::from_fn(|d| nearest(d).unwrap_or(capacity[d]))
     }
 
     /// Returns the urgency of a queue: that of the most urgent ask in it or below it (0 is the most urgent), less the priorities of the
@@ -136,7 +136,7 @@ impl YuniKorn {
     }
 
     fn queue(&self, tree: &Tree, books: &Books, at: QueueAt, usage: &Resources, urgency: Option<i64>) -> ComparedQueue {
-        let mut pending = [0u128; MAX_DIMS];
+        let mut pending = Resources::default();
         self.add_pending(tree, books, at, &mut pending);
         ComparedQueue {
             rule: self.rule,
@@ -151,7 +151,7 @@ impl YuniKorn {
         }
     }
 
-    fn add_pending(&self, tree: &Tree, books: &Books, at: QueueAt, pending: &mut [u128; MAX_DIMS]) {
+    fn add_pending(&self, tree: &Tree, books: &Books, at: QueueAt, pending: &mut Resources<u128>) {
         for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
             let held = books.allocated(*user);
             (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
@@ -165,12 +165,8 @@ impl YuniKorn {
 
     /// Returns the quota, of the queue or of an ancestor, that the additional amount would exceed.
     fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let mut limits = tree.path(queue).flat_map(|at| (0..MAX_DIMS).map(move |d| (at, d)));
-        limits.find_map(|(at, d)| {
-            let most = self.settings[at].max[d].filter(|_| need.0[d] > 0)?;
-            let short = (usage[at].0[d] + need.0[d]).checked_sub(most).filter(|short| *short > 0)?;
-            Some(Reason::Quota { group: at as u32, resource: d as u8, short })
-        })
+        let exceeded = tree.exceeded(|at| &self.settings[at].max, usage, queue, need);
+        exceeded.map(|(at, d, short)| Reason::Quota { group: at as u32, resource: d as u8, short })
     }
 
     /// Starts allocations that fit; returns the users of the other asks, in scheduling order.
@@ -238,7 +234,7 @@ impl Scheduler for YuniKorn {
                 name: tree.nodes[at].name.clone(),
                 values: vec![("ratio".to_owned(), queue.ratio(&queue.guaranteed).shown())],
                 guaranteed: self.settings[at].guaranteed,
-                limit: if at == ROOT { [None; MAX_DIMS] } else { self.settings[at].max },
+                limit: if at == ROOT { Resources::NONE } else { self.settings[at].max },
             }
         };
         (0..tree.nodes.len()).map(one).collect()

@@ -24,18 +24,18 @@ pub struct ComparedQueue {
     /// The urgency; the lowest is the most urgent.
     pub urgency: i64,
     pub usage: Resources,
-    pub guaranteed: [Option<u64>; MAX_DIMS],
-    pub max: [u64; MAX_DIMS],
+    pub guaranteed: Resources<Option<u64>>,
+    pub max: Resources,
     pub dims: usize,
     /// The pending demand.
-    pub pending: [u128; MAX_DIMS],
+    pub pending: Resources<u128>,
     pub at: QueueAt,
 }
 
 impl ComparedQueue {
     /// Returns the largest used part, over the resources, of a guarantee, or of the queue's maximum for a resource without one.
-    pub fn ratio(&self, guaranteed: &[Option<u64>; MAX_DIMS]) -> Ratio {
-        let part = |d: usize| match (guaranteed[d].unwrap_or(self.max[d]), self.usage.0[d]) {
+    pub fn ratio(&self, guaranteed: &Resources<Option<u64>>) -> Ratio {
+        let part = |d: usize| match (guaranteed[d].unwrap_or(self.max[d]), self.usage[d]) {
             (0, 0) => Ratio::ZERO,
             (0, _) => Ratio::WHOLE,
             (whole, used) => Ratio::from_capacity(used, whole),
@@ -54,9 +54,7 @@ impl ComparedQueue {
 
     /// Compares pending demand: `Less` if this queue has at least as much of every resource and more of some.
     fn waits_for_more(&self, other: &ComparedQueue) -> Ordering {
-        let at_least = |one: &ComparedQueue, other: &ComparedQueue| {
-            one.pending.iter().zip(other.pending).all(|(one, other)| *one >= other)
-        };
+        let at_least = |one: &ComparedQueue, other: &ComparedQueue| other.pending.fits(&one.pending);
         match (at_least(self, other), at_least(other, self)) {
             (true, false) => Ordering::Less,
             (false, true) => Ordering::Greater,
@@ -88,7 +86,7 @@ impl App {
         dims: usize,
     ) -> App {
         let mut parts = [Ratio::ZERO; MAX_DIMS];
-        (0..dims).for_each(|d| parts[d] = Ratio::from_capacity(held.0[d], capacity.0[d]));
+        (0..dims).for_each(|d| parts[d] = Ratio::from_capacity(held[d], capacity[d]));
         parts[..dims].sort_by(|one, other| other.cmp(one));
         App { priority_first, by_age, priority: next.priority, since: next.since, parts, dims }
     }
@@ -173,15 +171,15 @@ mod tests {
             priority_first: true,
             urgency: 0,
             usage: Resources::ZERO,
-            guaranteed: [None; MAX_DIMS],
-            max: [max; MAX_DIMS],
+            guaranteed: Resources::NONE,
+            max: Resources::uniform(max),
             dims: used.len(),
-            pending: [0; MAX_DIMS],
+            pending: Resources::default(),
             at,
         };
         queue.usage.0[..used.len()].copy_from_slice(used);
-        queue.guaranteed[..guaranteed.len()].copy_from_slice(guaranteed);
-        queue.pending[..pending.len()].copy_from_slice(pending);
+        queue.guaranteed.0[..guaranteed.len()].copy_from_slice(guaranteed);
+        queue.pending.0[..pending.len()].copy_from_slice(pending);
         queue
     }
 

@@ -47,22 +47,22 @@ type Victims = Vec<usize>;
 
 /// The remaining guarantees by resource, negative if they are exceeded; `None` without a guarantee.
 #[derive(Clone, Copy)]
-struct RemainingGuarantee([Option<i128>; MAX_DIMS]);
+struct RemainingGuarantee(Resources<Option<i128>>);
 
 impl RemainingGuarantee {
     fn is_none(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.0 == Resources::default()
     }
 
     /// Returns whether there is a guarantee that covers the amount; a resource without a guarantee is no obstacle.
     fn covers(&self, amount: &Resources) -> bool {
-        let fits = |d: usize| self.0[d].is_none_or(|left| amount.0[d] == 0 || i128::from(amount.0[d]) <= left);
+        let fits = |d: usize| self.0[d].is_none_or(|left| amount[d] == 0 || i128::from(amount[d]) <= left);
         !self.is_none() && (0..MAX_DIMS).all(fits)
     }
 
     /// Returns whether one of these resources is exceeded.
     fn exceeded(&self, of: &Resources) -> bool {
-        (0..MAX_DIMS).any(|d| of.0[d] > 0 && self.0[d].is_some_and(|left| left < 0))
+        (0..MAX_DIMS).any(|d| of[d] > 0 && self.0[d].is_some_and(|left| left < 0))
     }
 }
 
@@ -81,24 +81,23 @@ impl Trial<'_> {
     /// common guarantee may be victims.
     fn left(&self, queue: QueueAt) -> RemainingGuarantee {
         let own = self.has_own();
-        let mut left = [None; MAX_DIMS];
+        let mut left = Resources::<Option<i128>>::default();
         for at in self.tree.path(queue) {
             let above_ask = at != self.ask && self.tree.path(self.ask).any(|above| above == at);
             if above_ask && (own || self.rule.inherits && queue != self.ask) {
                 break;
             }
-            for (d, left) in left.iter_mut().enumerate() {
-                let more =
-                    self.rule.settings[at].guaranteed[d].map(|most| i128::from(most) - i128::from(self.usage[at].0[d]));
-                *left = left.iter().copied().chain(more).min();
-            }
+            let here = self.rule.settings[at]
+                .guaranteed
+                .zip_with(self.usage[at], |most, used| most.map(|most| i128::from(most) - i128::from(used)));
+            left = left.zip_with(here, |left, here| left.into_iter().chain(here).min());
         }
         RemainingGuarantee(left)
     }
 
     /// Returns whether the ask's queue has a guarantee of its own.
     fn has_own(&self) -> bool {
-        self.rule.settings[self.ask].guaranteed.iter().any(Option::is_some)
+        self.rule.settings[self.ask].guaranteed != Resources::NONE
     }
 
     /// Returns whether no victim can make the guarantee of the ask's queue cover it.
@@ -114,29 +113,35 @@ impl Trial<'_> {
     }
 
     fn add(&mut self, queue: QueueAt, amount: &Resources) {
-        self.change(queue, amount, u64::saturating_add);
+        self.change(queue, amount, Resources::saturating_add);
     }
 
     fn remove(&mut self, queue: QueueAt, amount: &Resources) {
-        self.change(queue, amount, u64::saturating_sub);
+        self.change(queue, amount, Resources::saturating_sub);
     }
 
-    fn change(&mut self, queue: QueueAt, amount: &Resources, by: fn(u64, u64) -> u64) {
+    fn change(&mut self, queue: QueueAt, amount: &Resources, by: fn(Resources, Resources) -> Resources) {
         change(self.tree, &mut self.usage, queue, amount, by);
     }
 }
 
 /// Changes the usage of a queue and its ancestors.
-fn change(tree: &Tree, usage: &mut [Resources], queue: QueueAt, amount: &Resources, by: fn(u64, u64) -> u64) {
+fn change(
+    tree: &Tree,
+    usage: &mut [Resources],
+    queue: QueueAt,
+    amount: &Resources,
+    by: fn(Resources, Resources) -> Resources,
+) {
     for at in tree.path(queue) {
-        usage[at].0.iter_mut().zip(amount.0).for_each(|(used, amount)| *used = by(*used, amount));
+        usage[at] = by(usage[at], *amount);
     }
 }
 
 impl YuniKorn {
     /// Preempts for asks that did not start, and starts them.
     pub fn preempt(&self, session: &mut Session, vain: &[UserId]) {
-        if vain.is_empty() || self.settings.iter().all(|settings| settings.guaranteed == [None; MAX_DIMS]) {
+        if vain.is_empty() || self.settings.iter().all(|settings| settings.guaranteed == Resources::NONE) {
             return;
         }
         let mut candidates: Option<Vec<VictimCandidate>> = None;
@@ -209,7 +214,7 @@ impl YuniKorn {
                             &mut ask_state.usage,
                             unit.queue,
                             &unit.unit(),
-                            u64::saturating_sub,
+                            Resources::saturating_sub,
                         );
                         victims.push(unit);
                     }
@@ -219,7 +224,7 @@ impl YuniKorn {
                     }
                 }
             };
-            change(ask_state.session.tree, &mut ask_state.usage, ask.queue, &ask.each, u64::saturating_add);
+            change(ask_state.session.tree, &mut ask_state.usage, ask.queue, &ask.each, Resources::saturating_add);
             match (&mut seats, machine) {
                 (Some(seats), Some(machine)) => place_task(seats, machine),
                 _ => seats = None,
@@ -244,7 +249,7 @@ impl YuniKorn {
     fn fence(&self, tree: &Tree, usage: &[Resources], ask: QueueAt) -> QueueAt {
         let full = |at: &QueueAt| {
             let max = self.settings[*at].max;
-            max.iter().any(Option::is_some) && (0..MAX_DIMS).all(|d| max[d].unwrap_or(0) == usage[*at].0[d])
+            max != Resources::NONE && max.or_zero() == usage[*at]
         };
         tree.path(ask).find(full).unwrap_or(ROOT)
     }
@@ -266,12 +271,12 @@ impl YuniKorn {
         let (trial, fence) = (self.trial(tree, &ask_state.usage, next), self.fence(tree, &ask_state.usage, next.queue));
         let open = |leaf: QueueAt| {
             let left = trial.left(leaf);
-            let exceeds = left.is_none() || left.0.iter().flatten().any(|left| *left < 0);
+            let exceeds = left.is_none() || left.0.iter().flatten().any(|left| left < 0);
             leaf != next.queue && exceeds && tree.path(leaf).any(|at| at == fence)
         };
         let mut leaves: BTreeMap<QueueAt, bool> = BTreeMap::new();
         let mut may = |VictimCandidate { runs, left }: &VictimCandidate| {
-            let matches = (0..MAX_DIMS).any(|d| trial.need.0[d] > 0 && runs.each.0[d] > 0);
+            let matches = trial.need.overlaps(&runs.each);
             *left > 0
                 && matches
                 && *leaves.entry(runs.queue).or_insert_with(|| open(runs.queue))
@@ -307,7 +312,7 @@ impl YuniKorn {
             }
         }
         let (machine, room, victims) = best?;
-        let victims = self.enough(ask_state, &potential, &victims, Some((machine, room.0)), next)?;
+        let victims = self.enough(ask_state, &potential, &victims, Some((machine, room)), next)?;
         // The room of the machine helps only if no maximum prevents the start as well.
         let mut after = self.trial(ask_state.session.tree, &ask_state.usage, next);
         victims.iter().for_each(|at| after.remove(all[*at].runs.queue, &all[*at].runs.unit()));
@@ -355,13 +360,13 @@ impl YuniKorn {
                 if !trial.left(trial.ask).covers(&unit) {
                     break 'all;
                 }
-                if (0..MAX_DIMS).all(|d| part.0[d] == 0 || trial.need.0[d] <= left.0[d]) {
+                if (0..MAX_DIMS).all(|d| part[d] == 0 || trial.need[d] <= left[d]) {
                     trial.add(runs.queue, &unit);
                     tail.extend(std::iter::repeat_n(*at, (all[*at].left - taken) as usize));
                     break;
                 }
                 trial.add(trial.ask, &unit);
-                left.0.iter_mut().zip(part.0).for_each(|(left, amount)| *left += amount);
+                left += part;
                 head.push(*at);
             }
         }
@@ -371,7 +376,7 @@ impl YuniKorn {
             let (runs, unit) = (&all[at].runs, all[at].runs.unit());
             if trial.gives(runs.queue) {
                 trial.remove(runs.queue, &unit);
-                left.0.iter_mut().zip(part(at).0).for_each(|(left, amount)| *left += amount);
+                left += part(at);
                 victims.push(at);
                 if trial.need.fits(&left) {
                     return Some(victims);
@@ -388,20 +393,19 @@ impl YuniKorn {
         ask_state: &AskState,
         potential: &[usize],
         on_machine: &[usize],
-        machine: Option<(MachineId, [u64; MAX_DIMS])>,
+        machine: Option<(MachineId, Resources)>,
         next: &Waiting,
     ) -> Option<Victims> {
         let all = &ask_state.candidates;
         let mut trial = self.trial(ask_state.session.tree, &ask_state.usage, next);
         // As in the source, the victims alone must cover the ask.
-        let free = machine.filter(|_| self.counts_free).map_or([0; MAX_DIMS], |(_, room)| room);
-        let owed: [u64; MAX_DIMS] = std::array::from_fn(|d| trial.need.0[d].saturating_sub(free[d]));
-        let (mut sum, mut victims) = ([0u64; MAX_DIMS], Victims::new());
-        let helps = |sum: &[u64; MAX_DIMS], unit: &Resources| (0..MAX_DIMS).any(|d| sum[d] < owed[d] && unit.0[d] > 0);
-        let mut take = |sum: &mut [u64; MAX_DIMS], at: usize, unit: &Resources| {
-            if helps(sum, unit) {
+        let free = machine.filter(|_| self.counts_free).map_or(Resources::ZERO, |(_, room)| room);
+        let owed = trial.need.saturating_sub(free);
+        let (mut sum, mut victims) = (Resources::ZERO, Victims::new());
+        let mut take = |sum: &mut Resources, at: usize, unit: &Resources| {
+            if owed.saturating_sub(*sum).overlaps(unit) {
                 victims.push(at);
-                sum.iter_mut().zip(unit.0).for_each(|(sum, amount)| *sum += amount);
+                *sum += *unit;
             }
         };
         let mut seen: BTreeMap<usize, u32> = BTreeMap::new();
@@ -414,7 +418,7 @@ impl YuniKorn {
         'others: for at in potential {
             let (runs, unit) = (&all[*at].runs, all[*at].runs.unit());
             for _ in seen.get(at).copied().unwrap_or(0)..all[*at].left {
-                if (0..MAX_DIMS).all(|d| sum[d] >= owed[d]) {
+                if owed.fits(&sum) {
                     break 'others;
                 }
                 if !trial.gives(runs.queue) {

@@ -11,7 +11,7 @@ pub use weights::{WEIGHT_ONE, Weights};
 
 use prefetch_index::prefetch_index;
 
-use plimsoll_base::units::{MAX_DIMS, Resources, Time, UserId};
+use plimsoll_base::units::{Resources, Time, UserId};
 
 /// The key of a task set in the books besides its user, if a policy keeps separate books: none, or a label that it requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -406,13 +406,13 @@ impl Books {
     /// Recomputes all sums and compares them: the allocations of all users add up to the total, and to no more than is offered. Panics: if
     /// the books are wrong (a programmer error); for tests and audited runs.
     pub fn audit(&self, now: Time) {
-        let (mut held, mut running, mut waiting) = ([0u64; MAX_DIMS], 0, 0);
+        let (mut held, mut running, mut waiting) = (Resources::ZERO, 0, 0);
         for user in (0..self.users() as u32).map(UserId) {
-            held.iter_mut().zip(self.allocated(user)).for_each(|(sum, amount)| *sum += amount);
+            held += self.allocated(user);
             running += self.running(user);
             waiting += self.waiting(user);
         }
-        assert_eq!(held, self.total_held.0, "what users hold adds up to the total at {now:?}");
+        assert_eq!(held, self.total_held, "what users hold adds up to the total at {now:?}");
         assert!(self.total_held.fits(&self.offered), "no more is held than offered at {now:?}");
         assert_eq!(running, self.total_running, "running tasks add up at {now:?}");
         assert_eq!(waiting, self.total_waiting, "waiting tasks add up at {now:?}");

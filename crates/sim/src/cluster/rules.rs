@@ -102,11 +102,7 @@ pub(super) struct Prices([u128; MAX_DIMS]);
 impl Prices {
     /// Computes the weights for a cluster with these machines.
     fn from_capacities(index: &Index, capacities: &[Resources]) -> Prices {
-        let mut total = [0u64; MAX_DIMS];
-        for capacity in capacities {
-            total.iter_mut().zip(capacity.0).for_each(|(sum, part)| *sum += part);
-        }
-        Prices::new(&total[..index.dims()])
+        Prices::new(capacities.iter().sum::<Resources>().slice(index.dims()))
     }
 
     pub fn new(total: &[u64]) -> Prices {

@@ -240,7 +240,7 @@ impl Cluster {
         if capacities.is_empty() {
             return Err(Error::Mismatch { problem: "the cluster has no machines".to_owned() });
         }
-        if (0..dims.len()).any(|d| capacities.iter().try_fold(0u64, |sum, c| sum.checked_add(c.0[d])).is_none()) {
+        if capacities.iter().copied().try_fold(Resources::ZERO, Resources::checked_add).is_none() {
             return Err(Error::Mismatch { problem: "the cluster is too large to add up".to_owned() });
         }
         let mut labels = spec.labels();
@@ -265,13 +265,7 @@ impl Cluster {
 
     /// Returns the capacity of all machines together.
     pub fn total(&self) -> Resources {
-        let mut total = Resources::ZERO;
-        for capacity in &self.capacities {
-            for (sum, part) in total.0.iter_mut().zip(capacity.0) {
-                *sum += part;
-            }
-        }
-        total
+        self.capacities.iter().sum()
     }
 }
 

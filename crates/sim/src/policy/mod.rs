@@ -17,7 +17,7 @@ pub use preemption::{
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
 /// The rank of a user: the lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,9 +169,9 @@ pub struct Status {
     /// Names and values for display and tests; decisions use integers.
     pub values: Vec<(String, f64)>,
     /// The guaranteed amounts, in base units, regardless of the allocations of others; `None` for resources without a guarantee.
-    pub guaranteed: [Option<u64>; MAX_DIMS],
+    pub guaranteed: Resources<Option<u64>>,
     /// The maximum allocation, in base units; `None` for resources without a limit.
-    pub limit: [Option<u64>; MAX_DIMS],
+    pub limit: Resources<Option<u64>>,
 }
 
 /// The requirements of a policy on the engine; the engine maintains no data that no policy requires.

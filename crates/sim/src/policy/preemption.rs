@@ -10,7 +10,7 @@ use super::{Ask, Groups, Queue, Rank, Stale};
 use crate::books::{Books, Partition};
 use crate::cluster::PlannedRoom;
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
 /// A gang with running tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +193,7 @@ struct Chosen {
     key: u64,
     gang: Option<Gang>,
     count: u32,
-    footprint: [u64; MAX_DIMS],
+    footprint: Resources,
 }
 
 /// Returns the running tasks of these users that have to be stopped, in the order of stopping, until this amount is free. Tasks that use
@@ -216,13 +216,10 @@ pub fn enough(
             return ControlFlow::Continue(());
         }
         let count = tasks.gang.map_or(needed.min(u64::from(tasks.count)) as u32, |gang| gang.tasks);
-        let mut footprint = [0; MAX_DIMS];
-        footprint.iter_mut().zip(tasks.footprint).for_each(|(copy, each)| *copy = *each);
-        short.0.iter_mut().zip(footprint).for_each(|(short, each)| {
-            *short = short.saturating_sub(each * u64::from(count));
-        });
+        let footprint = Resources::from_slice(tasks.footprint);
+        short = short.saturating_sub(footprint.times(count));
         chosen.push(Chosen { key: tasks.key, gang: tasks.gang, count, footprint });
-        if short == Resources::ZERO { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if short.is_zero() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     spare(&mut chosen, amount, &short);
     let tasks: Vec<(u64, u32)> =
@@ -232,20 +229,13 @@ pub fn enough(
 
 /// Removes the tasks that others have made unnecessary: the ones to be stopped last are spared first.
 fn spare(chosen: &mut [Chosen], wanted: &Resources, short: &Resources) {
-    let mut surplus = [0u64; MAX_DIMS];
-    for one in chosen.iter() {
-        for (surplus, each) in surplus.iter_mut().zip(one.footprint) {
-            *surplus += each * u64::from(one.count);
-        }
-    }
-    for (surplus, (wanted, short)) in surplus.iter_mut().zip(wanted.0.iter().zip(short.0)) {
-        *surplus = surplus.saturating_sub(wanted - short);
-    }
+    let freed: Resources = chosen.iter().map(|one| one.footprint.times(one.count)).sum();
+    let mut surplus = freed.saturating_sub(*wanted - *short);
     for one in chosen.iter_mut().rev() {
-        let held = one.footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
+        let held = one.footprint.iter().zip(surplus.0).filter(|(each, _)| *each > 0);
         let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(0).min(u64::from(one.count));
         let spared = if one.gang.is_some() && spared < u64::from(one.count) { 0 } else { spared };
-        surplus.iter_mut().zip(one.footprint).for_each(|(surplus, each)| *surplus -= each * spared);
+        surplus -= one.footprint.times(spared as u32);
         one.count -= spared as u32;
     }
 }

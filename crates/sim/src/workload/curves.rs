@@ -114,8 +114,7 @@ mod tests {
         for (tasks, cpu, memory, seconds, stage) in
             [(3, 500, 1024, 1, Some(map)), (1, 500, 1024, 10, None), (4, 2000, 512, 10, Some(map))]
         {
-            let mut demand = Resources::ZERO;
-            demand.0[..2].copy_from_slice(&[cpu, memory]);
+            let demand = Resources::from_slice(&[cpu, memory]);
             let duration = Span::from_secs(seconds);
             workload.sets.push(TaskSet { job, user, tasks, demand, duration, stage, ..TaskSet::default() });
         }

@@ -272,8 +272,7 @@ mod tests {
         };
         let user = UserId(workload.users.intern("a, \"b\""));
         let job = workload.job("j");
-        let mut demand = Resources::ZERO;
-        demand.0[..3].copy_from_slice(&[1500, 1, 7]);
+        let demand = Resources::from_slice(&[1500, 1, 7]);
         workload.sets.push(TaskSet {
             job,
             user,

@@ -13,7 +13,7 @@ use super::{FirstNames, FormatRow, dim};
 use crate::workload::{Input, Names, TaskSet, Workload};
 use plimsoll_base::error::Result;
 use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
-use plimsoll_base::units::{JobId, MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::units::{JobId, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Alibaba 2017 batch_task.csv: task sets with cores and normalised memory",
@@ -161,10 +161,9 @@ impl Trace {
         if row.is_null(CPU) || row.is_null(MEMORY) {
             return Ok(None);
         }
-        let mut demand = [0; MAX_DIMS];
-        demand[0] = row.number(CPU, 10, Rounding::Up, "hundredths of a core from 0")?;
-        demand[1] = row.number(MEMORY, 1_000_000, Rounding::Up, "a part of the largest machine's memory, from 0")?;
-        Ok(Some(Resources(demand)))
+        let cpu = row.number(CPU, 10, Rounding::Up, "hundredths of a core from 0")?;
+        let memory = row.number(MEMORY, 1_000_000, Rounding::Up, "a part of the largest machine's memory, from 0")?;
+        Ok(Some(Resources::from_slice(&[cpu, memory])))
     }
 
     fn one_job(&mut self, name: &str) -> JobId {

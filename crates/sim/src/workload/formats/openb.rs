@@ -12,7 +12,7 @@ use super::{FirstNames, FormatRow, Tenants, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::Result;
 use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
-use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::units::{Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Alibaba 2023 openb pod list: cores, memory and fractional GPUs",
@@ -102,7 +102,7 @@ impl Pod {
         let [_, _, _, _, _, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;
         let [name, cpu, memory, gpus, gpu_milli] =
             std::array::from_fn(|at| header.0[at].expect("the first five columns are required"));
-        let mut demand = [0; MAX_DIMS];
+        let mut demand = Resources::ZERO;
         demand[0] = row.number(cpu, 1, Rounding::Up, "milli-cores from 0")?;
         demand[1] = row.number(memory, 1, Rounding::Up, "MiB from 0")?;
         let each = row.number(gpu_milli, 1, Rounding::Up, "milli-GPUs from 0")?;
@@ -125,7 +125,7 @@ impl Pod {
             qos: qos.map(|qos| row.name(qos)).transpose()?.unwrap_or_default().to_owned(),
             running: phase.map(|phase| row.name(phase)).transpose()? == Some("Running"),
             picky: gpu_spec.is_some_and(|column| !row.is_null(column)),
-            demand: Resources(demand),
+            demand,
             created_us: match created {
                 Some(created) => row.number(created, US_PER_S, Rounding::Nearest, SECONDS)?,
                 None => 0,

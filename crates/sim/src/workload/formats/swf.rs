@@ -24,7 +24,7 @@ use links::Link;
 use machine::{Machine, Size};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputColumn, InputRow};
-use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::units::{Resources, Rounding, Span, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "Standard Workload Format: jobs of a parallel machine",
@@ -304,7 +304,7 @@ impl<'a> Log<'a> {
                 SwfParallel::Gang => (size.procs, 1),
             };
             (set.tasks, set.gang) = (tasks, tasks > 1);
-            let mut demand = [0; MAX_DIMS];
+            let mut demand = Resources::ZERO;
             demand[0] = u64::from(per_task) * 1000;
             if let Some(per_byte) = memory {
                 if size.memory.is_none() {
@@ -314,7 +314,7 @@ impl<'a> Log<'a> {
                 let mib = bytes.div_ceil((per_byte << 20) * u128::from(tasks));
                 demand[1] = u64::try_from(mib).expect("rows that demand more than MIB_MOST are refused");
             }
-            set.demand = Resources(demand);
+            set.demand = demand;
         }
         let parallel = match options.parallel {
             SwfParallel::OneTask => "one task of P cores",

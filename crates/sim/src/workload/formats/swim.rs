@@ -15,7 +15,7 @@ use super::{FirstNames, FormatRow, dim};
 use crate::workload::{Input, TaskSet, Workload};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
-use plimsoll_base::units::{MAX_DIMS, Resources, Rounding, Span, TIME_MAX_US, Time, US_PER_S, Unit, UserId};
+use plimsoll_base::units::{Resources, Rounding, Span, TIME_MAX_US, Time, US_PER_S, Unit, UserId};
 
 pub(super) static ROW: FormatRow = FormatRow {
     about: "SWIM, Facebook 2009 and 2010: bytes of map, shuffle and output",
@@ -190,15 +190,13 @@ fn job(row: &InputRow<'_>, options: &SwimOptions, seen: &mut FirstNames, workloa
         (reduce, reduces, of_reduce, [options.reduce_cpu_milli, options.reduce_memory_mib]),
     ];
     for (stage, tasks, duration, [cpu, memory]) in stages.into_iter().filter(|(_, tasks, ..)| *tasks > 0) {
-        let mut demand = [0; MAX_DIMS];
-        demand[..2].copy_from_slice(&[cpu, memory]);
         workload.sets.push(TaskSet {
             job,
             user,
             submit,
             duration,
             tasks: u32::try_from(tasks).expect("max_tasks fits 32 bits"),
-            demand: Resources(demand),
+            demand: Resources::from_slice(&[cpu, memory]),
             stage: Some(stage),
             after: if stage == reduce { vec![map] } else { Vec::new() },
             ..TaskSet::default()
