@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::engine::kernel::{Choice, Kernel, QueueId, Running, SetSlot, Ticket, Victim};
+use crate::engine::kernel::{Choice, Kernel, QueueId, Running, SetSlot, Ticket, Victim, times};
 use crate::policy::{Pending, Room};
-use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
 /// A request of a waiting task for room.
 #[derive(Debug)]
@@ -29,12 +29,10 @@ pub struct Request {
 impl Request {
     /// Returns the amount that is missing until the task can start.
     pub fn missing(&self, kernel: &Kernel) -> Resources {
-        let mut missing = kernel.footprint(self.set);
-        missing.0.iter_mut().zip(self.reserved.0).for_each(|(missing, reserved)| *missing -= reserved);
+        let missing = kernel.footprint(self.set) - self.reserved;
         if self.room == Room::Open {
             // The request has no reservation, and the free amounts are subtracted here.
-            let free = kernel.machines().free(self.machine);
-            missing.0.iter_mut().zip(free.0).for_each(|(missing, free)| *missing = missing.saturating_sub(free));
+            return missing.saturating_sub(kernel.machines().free(self.machine));
         }
         missing
     }
@@ -44,12 +42,10 @@ impl Request {
         if self.room == Room::Open {
             return;
         }
-        let mut more = self.missing(kernel);
-        let free = kernel.machines().free(self.machine);
-        more.0.iter_mut().zip(free.0).for_each(|(more, free)| *more = (*more).min(free));
-        if more != Resources::ZERO {
+        let more = self.missing(kernel).min(kernel.machines().free(self.machine));
+        if !more.is_zero() {
             kernel.reserve(self.machine, &more);
-            self.reserved.0.iter_mut().zip(more.0).for_each(|(reserved, more)| *reserved += more);
+            self.reserved += more;
         }
     }
 
@@ -77,24 +73,22 @@ impl Request {
     pub fn spare(&mut self, kernel: &Kernel) -> Vec<(Victim, u32)> {
         let before = self.asked.clone();
         let missing = self.missing(kernel);
-        let mut surplus = [0u64; MAX_DIMS];
+        let mut surplus = Resources::ZERO;
         let mut asked = std::mem::take(&mut self.asked);
         for (victim, count) in &mut asked {
             let tasks = self.tasks(kernel, victim);
             *count = tasks.map_or(0, |(_, tasks)| tasks.count.get().min(*count));
             if let Some((_, tasks)) = tasks {
-                let footprint = kernel.needs(tasks.set).1;
-                surplus.iter_mut().zip(footprint).for_each(|(sum, each)| *sum += each * u64::from(*count));
+                surplus += kernel.footprint(tasks.set).times(*count);
             }
         }
-        surplus.iter_mut().zip(missing.0).for_each(|(sum, missing)| *sum = sum.saturating_sub(missing));
+        surplus = surplus.saturating_sub(missing);
         for (victim, count) in asked.iter_mut().rev().filter(|(_, count)| *count > 0) {
             let Some((_, tasks)) = self.tasks(kernel, victim) else { continue };
-            let footprint = kernel.needs(tasks.set).1;
-            let held = footprint.iter().zip(surplus).filter(|(each, _)| **each > 0);
-            let spared = held.map(|(each, surplus)| surplus / each).min().unwrap_or(u64::MAX).min(u64::from(*count));
-            surplus.iter_mut().zip(footprint).for_each(|(surplus, each)| *surplus -= each * spared);
-            *count -= spared as u32;
+            let footprint = kernel.footprint(tasks.set);
+            let spared = times(&surplus.0, &footprint.0).min(u64::from(*count)) as u32;
+            surplus -= footprint.times(spared);
+            *count -= spared;
         }
         let spared = before.iter().zip(&asked).map(|((victim, before), (_, now))| (*victim, before - now));
         let spared = spared.filter(|(_, count)| *count > 0).collect();
@@ -109,10 +103,9 @@ pub fn pending<'r>(kernel: &Kernel, requests: impl Iterator<Item = &'r Request>)
     let mut pending: HashMap<UserId, Pending> = HashMap::new();
     let mut add = |set: SetSlot, gains: u32, losses: u32| {
         let Pending { gains: gained, losses: lost } = pending.entry(kernel.set(set).user).or_default();
-        for (d, each) in kernel.needs(set).1.iter().enumerate() {
-            gained.0[d] += each * u64::from(gains);
-            lost.0[d] += each * u64::from(losses);
-        }
+        let footprint = kernel.footprint(set);
+        *gained += footprint.times(gains);
+        *lost += footprint.times(losses);
     };
     let mut gangs = BTreeSet::new();
     for request in requests {

@@ -161,7 +161,7 @@ impl Extension for Requests {
             let Some(request) = self.open.get_mut(&id) else { continue };
             // Uses amounts that an earlier request released on withdrawal.
             request.top_up(kernel);
-            if request.room == Room::Kept && request.missing(kernel) == Resources::ZERO {
+            if request.room == Room::Kept && request.missing(kernel).is_zero() {
                 self.start_one(kernel, id)?;
             } else if !self.due.contains(&(request.deadline, id)) {
                 self.withdraw(kernel, id);
@@ -204,7 +204,7 @@ impl Requests {
     fn withdraw(&mut self, kernel: &mut Kernel, id: u64) {
         let Some(request) = self.remove(id) else { return };
         self.withdrawn += u64::from(request.room == Room::Kept);
-        if request.reserved != Resources::ZERO {
+        if !request.reserved.is_zero() {
             kernel.release_reservation(request.machine, &request.reserved);
         }
     }
@@ -387,12 +387,10 @@ impl Requests {
         let Some(machine) = machine.filter(|machine| kernel.scopes().contains(scope, *machine)) else {
             return Err(senseless("no tasks, or tasks of a machine that it may not use,"));
         };
-        let mut reserved = kernel.footprint(set);
-        let free = kernel.machines().free(machine);
-        reserved.0.iter_mut().zip(free.0).for_each(|(reserved, free)| *reserved = (*reserved).min(free));
-        if proposal.room == Room::Open {
-            reserved = Resources::ZERO;
-        }
+        let reserved = match proposal.room {
+            Room::Open => Resources::ZERO,
+            Room::Kept => kernel.footprint(set).min(kernel.machines().free(machine)),
+        };
         let waits = (kernel.set(set).row, kernel.set(set).since);
         let deadline = kernel.now() + self.within;
         let mut request = Request { queue, set, waits, machine, reserved, asked, room: proposal.room, deadline };

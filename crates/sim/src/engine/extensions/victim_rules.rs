@@ -223,19 +223,14 @@ struct GivenRoom {
 
 /// Returns the share and the allocation of a user after these gains and losses.
 fn after(shares: &dyn Shares, user: UserId, pending: Pending, books: &Books) -> (Rank, Resources) {
-    let mut held = Resources::from_slice(books.allocated(user));
-    add(&mut held, &pending.gains.0, 1);
-    subtract(&mut held, &pending.losses.0, 1);
-    (shares.rank_with(user, held.slice(books.dims()), books), held)
+    let allocated = Resources::from_slice(books.allocated(user));
+    let then = (allocated + pending.gains).saturating_sub(pending.losses);
+    (shares.rank_with(user, then.slice(books.dims()), books), then)
 }
 
 /// Returns the position of a user among the requesting ones: its share with all of its requests.
 pub fn share_with(policy: &dyn Policy, user: UserId, pending: Pending, books: &Books) -> Rank {
     policy.shares().map_or(Rank::default(), |shares| after(shares, user, pending, books).0)
-}
-
-fn subtract(sum: &mut Resources, each: &[u64], count: u32) {
-    sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum = sum.saturating_sub(each * u64::from(count)));
 }
 
 impl ShareOrder {
@@ -268,11 +263,12 @@ impl Preemption for ShareOrder {
     ) -> Result<Option<Victims>> {
         let Some(shares) = running.shares() else { return Ok(None) };
         let (now, mut then) = after(shares, queue.user, running.pending(queue.user), books);
-        add(&mut then, ask.footprint, 1);
+        then += ask.footprint;
         // If the allocation would exceed the capacity, no victims can make room for the task.
-        if !covers(books.offered(), &then.0) {
+        if !then.fits(books.offered()) {
             return Ok(None);
         }
+        let footprint = Resources::from_slice(ask.footprint);
         let with = shares.rank_with(queue.user, then.slice(books.dims()), books);
         let mut there: HashMap<MachineId, Offer> = HashMap::new();
         for user in self.ahead_of(now, shares, running, books) {
@@ -285,10 +281,10 @@ impl Preemption for ShareOrder {
                 let given = given.entry(tasks.machine).or_default();
                 let fair = |amounts: Resources| {
                     let mut losses = losses;
-                    add(&mut losses, &amounts.0, 1);
+                    losses += amounts;
                     after(shares, user, Pending { losses, ..Pending::default() }, books).0 >= with
                 };
-                if give(tasks, offer, given, ask.footprint, fair) && covers(&offer.room, ask.footprint) {
+                if give(tasks, offer, given, ask.footprint, fair) && footprint.fits(&offer.room) {
                     found = Some(std::mem::take(&mut offer.asked));
                     return ControlFlow::Break(());
                 }
@@ -311,19 +307,20 @@ fn give(
     fair: impl Fn(Resources) -> bool,
 ) -> bool {
     let most = short(need, &offer.room, tasks.footprint).min(u64::from(tasks.count)) as u32;
+    let each = Resources::from_slice(tasks.footprint);
     let with = |count: u32| {
         let mut amounts = given.amounts;
         match tasks.gang {
             Some(gang) if given.gangs.contains(&gang.number) => {}
-            Some(gang) => add(&mut amounts, tasks.footprint, gang.tasks),
-            None => add(&mut amounts, tasks.footprint, count),
+            Some(gang) => amounts += each.times(gang.tasks),
+            None => amounts += each.times(count),
         }
         amounts
     };
     let Some(count) = (1..=most).rev().find(|count| fair(with(*count))) else { return false };
     given.amounts = with(count);
     given.gangs.extend(tasks.gang.map(|gang| gang.number));
-    add(&mut offer.room, tasks.footprint, count);
+    offer.room += each.times(count);
     offer.asked.push((tasks.key, count));
     true
 }
@@ -355,9 +352,13 @@ impl Gathered {
         if count == 0 {
             return None;
         }
-        add(room, each, count);
+        *room += Resources::from_slice(each).times(count);
         asked.push((key, count));
-        covers(room, ask.footprint).then(|| Victims { tasks: std::mem::take(asked), room: Room::Kept, cause: None })
+        Resources::from_slice(ask.footprint).fits(room).then(|| Victims {
+            tasks: std::mem::take(asked),
+            room: Room::Kept,
+            cause: None,
+        })
     }
 }
 
@@ -365,12 +366,4 @@ impl Gathered {
 fn short(need: &[u64], room: &Resources, each: &[u64]) -> u64 {
     let needs = need.iter().zip(room.0).zip(each).filter(|((need, room), each)| *need > room && **each > 0);
     needs.map(|((need, room), each)| (need - room).div_ceil(*each)).max().unwrap_or(0)
-}
-
-fn covers(room: &Resources, need: &[u64]) -> bool {
-    need.iter().zip(room.0).all(|(need, room)| *need <= room)
-}
-
-fn add(sum: &mut Resources, each: &[u64], count: u32) {
-    sum.0.iter_mut().zip(each).for_each(|(sum, each)| *sum += each * u64::from(count));
 }

@@ -50,9 +50,8 @@ impl Kinds {
     /// Returns the number of tasks of this need, at most `enough`, that fit at once on the empty machines.
     pub fn room(&self, need: &Resources, enough: u64) -> u64 {
         // Most task sets need room for one task, and a comparison is much cheaper than a division.
-        let whole = |kind: &Resources| kind.0.iter().zip(need.0).all(|(free, need)| need <= *free);
         if enough == 1 {
-            return u64::from(self.kinds.iter().any(|(kind, _)| whole(kind)));
+            return u64::from(self.kinds.iter().any(|(kind, _)| need.fits(kind)));
         }
         let mut room = 0u64;
         for (kind, machines) in &self.kinds {

@@ -37,7 +37,7 @@ impl Site {
     pub fn new(needs: &Needs, cluster: Arc<Cluster>, placement: Placement, seed: u64) -> Site {
         let pooled = placement == Placement::Pooled;
         let seen: Vec<Resources> = cluster.capacities.iter().map(|capacity| needs.lens.machine(*capacity)).collect();
-        let offered = sum(&seen);
+        let offered: Resources = seen.iter().sum();
         let plain = needs.lens.is_plain();
         let offers = if pooled { vec![offered] } else { seen };
         let mut machines = Machines::new(cluster.dims.len(), placement, &offers);
@@ -73,18 +73,8 @@ impl Site {
 
     /// Returns the capacity of the whole cluster through the lens.
     pub fn offered(&self) -> Resources {
-        sum(&self.offers)
+        self.offers.iter().sum()
     }
-}
-
-/// Returns the sum of all amounts.
-fn sum(parts: &[Resources]) -> Resources {
-    parts.iter().fold(Resources::ZERO, |mut sum, part| {
-        for (sum, part) in sum.0.iter_mut().zip(part.0) {
-            *sum += part;
-        }
-        sum
-    })
 }
 
 /// The devices of each running task, by set and number; where devices have identities, every task is an entry of its own.
@@ -159,8 +149,7 @@ impl Site {
         for machine in (0..self.offers.len() as u32).map(MachineId).filter(|machine| self.machines.is_present(*machine))
         {
             for at in self.partitions.of_machine(machine, self.scopes.labels()) {
-                let parts = totals[at].0.iter_mut().zip(self.offers[machine.index()].0);
-                parts.for_each(|(sum, part)| *sum += part);
+                totals[at] += self.offers[machine.index()];
             }
         }
         totals
@@ -172,9 +161,8 @@ impl Site {
             return;
         }
         for at in self.partitions.of_machine(machine, self.scopes.labels()) {
-            for (sum, part) in self.partitions.totals[at].0.iter_mut().zip(self.offers[machine.index()].0) {
-                *sum = if into { *sum + part } else { *sum - part };
-            }
+            let (total, offer) = (&mut self.partitions.totals[at], self.offers[machine.index()]);
+            *total = if into { *total + offer } else { *total - offer };
         }
         self.update_totals(books);
     }
