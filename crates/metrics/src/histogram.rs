@@ -53,7 +53,16 @@ impl LogHistogram {
 
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        self.record_n(value, 1);
+        let (octave, bucket) = position(value);
+        self.octave(octave)[bucket] += 1;
+        self.count += 1;
+        if self.count <= Self::EXACT {
+            self.values.push(value);
+        } else {
+            self.values = Vec::new();
+        }
+        self.sum += u128::from(value);
+        self.widen(value);
     }
 
     /// Counts a value `n` times; 0 times changes nothing.
@@ -70,7 +79,7 @@ impl LogHistogram {
             self.values = Vec::new();
         }
         self.sum += u128::from(value) * u128::from(n);
-        self.widen(value, value);
+        self.widen(value);
     }
 
     fn octave(&mut self, octave: usize) -> &mut [u64; BUCKETS] {
@@ -80,8 +89,9 @@ impl LogHistogram {
         self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))
     }
 
-    fn widen(&mut self, low: u64, high: u64) {
-        self.range = Some(self.range.map_or((low, high), |(min, max)| (min.min(low), max.max(high))));
+    fn widen(&mut self, value: u64) {
+        let (min, max) = self.range.get_or_insert((value, value));
+        (*min, *max) = ((*min).min(value), (*max).max(value));
     }
 
     /// Returns the number of counted values.

@@ -177,7 +177,7 @@ impl Reference {
     /// submitted at the same time are replayed in the order of their numbers. Under a horizon only the rows before it are recorded.
     pub fn submit(&mut self, work: Work) {
         self.recorded.add(&work);
-        let size = self.sizes.size(work.demand.slice(self.dims));
+        let size = self.sizes.size(&work.demand.0[..self.dims]);
         if work.tasks == 0 || work.duration == Span::ZERO || size <= 0.0 {
             return;
         }
@@ -199,7 +199,7 @@ impl Reference {
         while let Some(now) = self.next().filter(|now| *now < end) {
             self.begun = false;
             while let Some((number, work)) = self.coming.pop_until(now) {
-                self.arrive(now, number, self.sizes.size(work.demand.slice(self.dims)), &work);
+                self.arrive(now, number, self.sizes.size(&work.demand.0[..self.dims]), &work);
             }
             while let Some((_, place)) = self.next_end().filter(|(at, _)| *at <= now) {
                 if self.flows.len() >= MANY {
@@ -305,7 +305,7 @@ impl Reference {
     }
 
     fn arrive(&mut self, now: f64, number: u64, size: f64, work: &Work) {
-        let needs = work.demand.slice(self.dims);
+        let needs = &work.demand.0[..self.dims];
         let place = self.open(now, work.user);
         let flow = &mut self.flows[place];
         flow.pass(now);
@@ -333,7 +333,7 @@ impl Reference {
         let before = flow.expected;
         // While everything runs at full speed, most arrivals do not change the first end.
         let next = self.changed(place).filter(|(at, _)| *at != before.to_bits());
-        self.agenda.extend(next.map(Reverse));
+        next.into_iter().for_each(|next| self.agenda.push(Reverse(next)));
     }
 
     /// Ends the rows of a user that are complete at `now`. Returns the time (as bits) at which its next row ends, if there is one, and the

@@ -19,13 +19,16 @@ use crate::service::{ServiceRecord, TaskWork};
 use crate::snapshot::Snapshots;
 use crate::users::UserTotals;
 use crate::window::Window;
-use crate::work::Work;
+use crate::work::{Work, largest_share, product};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use plimsoll_sim::books::{Books, WEIGHT_ONE, Weights};
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Salvage, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
+
+/// The number of users from which their data are prefetched: the data of fewer users are in the cache.
+const MANY: usize = 2048;
 
 /// The measurement of a run.
 #[derive(Clone, Copy, Debug)]
@@ -143,8 +146,7 @@ impl RunLog {
 
     /// Returns the weighted dominant share of amounts; 2^32 is the whole cluster.
     fn share_of(&self, amounts: &[u64], class: usize) -> u64 {
-        let inverse = &self.inverse[class];
-        fixed_share(amounts.iter().zip(inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max))
+        fixed_share(largest_share(amounts, &self.inverse[class]))
     }
 
     /// Adds the next user, with its class of weights.
@@ -249,9 +251,9 @@ impl RunLog {
         let end = tasks.start + ran;
         self.users[tasks.user.index()].tasks(tasks, ran, window.contains(tasks.release));
         let at = tasks.user.index() * self.dims;
-        let measured = u128::from(window.part(tasks.start, end).0) * u128::from(count);
+        let measured = window.part(tasks.start, end).0;
         for (sum, demand) in self.used_us[at..at + self.dims].iter_mut().zip(tasks.demand) {
-            *sum += u128::from(*demand) * measured;
+            *sum += product(*demand, measured, count);
         }
         let Salvage { delay, kept, saved, .. } = tasks.salvage;
         let (resumed, whole) = (tasks.start + delay, (tasks.submit, tasks.duration));
@@ -351,6 +353,9 @@ impl RunLog {
 
     /// Prefetches the data of a user; a fact on it follows soon.
     pub fn fetch(&self, user: UserId) {
+        if self.users.len() < MANY {
+            return;
+        }
         // Entries are not aligned to cache lines: the start of the next user's entry is in the cache line that contains the end of this
         // one.
         for at in [user.index(), user.index() + 1] {

@@ -69,7 +69,22 @@ impl TaskSizes {
 
     /// Returns the dominant share of one task.
     pub fn size(&self, demand: &[u64]) -> f64 {
-        demand.iter().zip(&self.inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max)
+        largest_share(demand, &self.inverse)
+    }
+}
+
+/// Returns the largest of the amounts, each times its factor (1 / capacity, and 1 / weight for a weighted share).
+pub(crate) fn largest_share(amounts: &[u64], factors: &[f64; MAX_DIMS]) -> f64 {
+    let shares = amounts.iter().zip(factors).map(|(&amount, factor)| amount as f64 * factor);
+    // Without NaN, a comparison compiles to one instruction, unlike `f64::max`.
+    shares.fold(0.0, |largest, share| if share > largest { share } else { largest })
+}
+
+/// Multiplies amounts exactly. A product of `b` and `c` within 64 bits, as nearly always, is faster than 128 bits.
+pub(crate) fn product(a: u64, b: u64, c: u64) -> u128 {
+    match b.checked_mul(c) {
+        Some(factor) => u128::from(a) * u128::from(factor),
+        None => u128::from(a) * (u128::from(b) * u128::from(c)),
     }
 }
 

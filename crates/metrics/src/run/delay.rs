@@ -144,7 +144,10 @@ impl SizeBins {
 
     /// Records a finished job.
     pub fn record(&mut self, job: &FinishedJob) {
-        let bin = &mut self.bins[self.bounds.partition_point(|&bound| bound < job.tasks)];
+        // Most jobs are small, so the first bound decides.
+        let is_small = self.bounds.first().is_some_and(|&bound| job.tasks <= bound);
+        let at = if is_small { 0 } else { self.bounds.partition_point(|&bound| bound < job.tasks) };
+        let bin = &mut self.bins[at];
         bin.count += 1;
         bin.completion_us += u128::from(job.completion().0);
     }
