@@ -17,7 +17,7 @@ use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options, RunContext};
 use crate::error::Result;
-use crate::metrics::{LogHistogram, Measure, Run, RunLog, User, Window};
+use crate::metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
 use crate::output::file::Pending;
 use crate::output::schema::{BinRow, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
@@ -247,5 +247,5 @@ fn finish(
 fn bins(collector: &Collector) -> Vec<(String, u64, Option<f64>)> {
     let bins = &collector.log.bins;
     let means = bins.bins().iter().map(|bin| (bin.count, bin.mean().map(|us| us / 1e6)));
-    bins.labels().into_iter().zip(means).map(|(label, (count, mean))| (label, count, mean)).collect()
+    FIG_14_LABELS.iter().zip(means).map(|(label, (count, mean))| ((*label).to_owned(), count, mean)).collect()
 }

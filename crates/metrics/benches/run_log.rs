@@ -1,15 +1,17 @@
-//! Measures the metrics of a run: jobs of one task on one pool at a load of 0.9, served in order of arrival, with and without a log.
+//! Measures the metrics of a run: jobs of one task on one pool at a load of 0.9, without a log, with a log, and with a log that shares the
+//! fluid replay.
 //!
 //! It prints the time per row and a digest of the metrics, which a change of the implementation must not alter. Instructions per row:
 //! `valgrind --tool=callgrind --toggle-collect='*engine::run' BINARY --bench CASE`, divided by the number of rows; the difference of the
 //! cases is the cost of the metrics.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Span, Time, Unit, UserId};
-use plimsoll_metrics::{Measure, RunLog, Window};
+use plimsoll_metrics::{FairService, Measure, RunLog, Window};
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement};
 use plimsoll_sim::engine::{self, Options};
@@ -126,12 +128,14 @@ fn main() {
     let cluster = Cluster { dims: workload.dims.clone(), capacities: machines, ..Cluster::default() };
     let (capacity, weights) = (cluster.total(), Weights::default());
     let measure = Measure { step: Span::from_secs(60), window: Window::default(), horizon: None };
-    for case in ["silent", "log"] {
+    for case in ["silent", "log", "shared"] {
         if std::env::args().skip(1).any(|arg| !arg.starts_with('-') && arg != case) {
             continue;
         }
-        let mut feed = Feed(RunLog::new(2, &capacity, &weights, &measure, None));
-        let recorder: &mut dyn Recorder = if case == "log" { &mut feed } else { &mut Silent };
+        let replay = || FairService::replay(&mut workload.source(), &capacity, &weights, &measure.window, None);
+        let fair = (case == "shared").then(|| Arc::new(replay().expect("a filling ends")));
+        let mut feed = Feed(RunLog::new(2, &capacity, &weights, &measure, fair));
+        let recorder: &mut dyn Recorder = if case == "silent" { &mut Silent } else { &mut feed };
         let options = Options { placement: Placement::Pooled, ..Options::default() };
         let start = Instant::now();
         let outcome =
@@ -139,7 +143,7 @@ fn main() {
         let spent = start.elapsed();
         let outcome = outcome.expect("a run");
         let mut metrics = String::new();
-        if case == "log" {
+        if case != "silent" {
             feed.0.finish(outcome.end).expect("a filling ends");
             let run = feed.0.run(outcome, (MACHINES, capacity));
             metrics = format!("{:?}", feed.0.grid.means.row(&run));

@@ -72,7 +72,7 @@ const FEW: usize = 8;
 /// The time in seconds after which shares are solved with the next event, independently of the number of events.
 const STEP: f64 = 60.0;
 
-/// The number of flows from which the data of the next ends are prefetched: fewer flows are in the cache.
+/// The smallest number of flows for which the data of the next ends are prefetched. Fewer flows are in the cache.
 const MANY: usize = 4096;
 
 /// The part of its tasks at which a user is considered fully served.
@@ -96,7 +96,7 @@ pub struct Reference {
     rows: FlowRows,
     coming: Arrivals,
     recorded: RowChecksum,
-    /// The time up to which all events have been replayed, exclusive, and the same in seconds.
+    /// All events before this time have been replayed. The second value is the same time in seconds.
     reached: (Time, f64),
     /// Whether rows have arrived at that time already. Its remaining events follow.
     begun: bool,
@@ -380,7 +380,7 @@ impl Reference {
         flow.expect()
     }
 
-    /// Updates the mean demand of the flows whose tasks have changed.
+    /// Updates the mean demand of the flows with changed tasks.
     fn refresh_demand(&mut self) {
         let mut mean = [0.0; MAX_DIMS];
         let mean = &mut mean[..self.dims];

@@ -27,7 +27,7 @@ use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Salvage, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
-/// The number of users from which their data are prefetched: the data of fewer users are in the cache.
+/// The smallest number of users for which their data are prefetched. The data of fewer users are in the cache.
 const MANY: usize = 2048;
 
 /// The measurement of a run.
@@ -166,8 +166,8 @@ impl RunLog {
         }
     }
 
-    /// Integrates the state, which was constant from `from` to `to`. Returns the first grid point in this time, if there is one. If `series`,
-    /// the sample of every such point is evaluated, with the users in order; otherwise only those that change a mean.
+    /// Integrates the state, which was constant from `from` to `to`. Returns the first grid point in this time, if there is one. With
+    /// `series` its sample is always evaluated, with the users in order; otherwise the sample is evaluated if it changes a mean.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn interval(&mut self, from: Time, to: Time, state: &State, series: bool) -> Result<Option<Time>> {

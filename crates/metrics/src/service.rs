@@ -107,8 +107,8 @@ impl ServiceRecord {
         self.reference.iter_mut().try_for_each(|reference| reference.advance(to))
     }
 
-    /// Completes the replay. Errors: as [`Reference::advance`], and [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch) if the replay
-    /// is shared and is of other rows.
+    /// Completes the replay. Errors: as [`Reference::advance`], and for a shared replay of other rows
+    /// [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch).
     pub fn finish(&mut self) -> Result<()> {
         match self.reference.take() {
             Some(reference) => self.fair = Arc::new(reference.finish(self.horizon)?),

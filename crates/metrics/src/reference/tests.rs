@@ -192,7 +192,7 @@ fn it_does_not_matter_when_rows_are_told_or_time_is_looked_at() {
                     now = Time(now.0 + rng.random_range(0..=(work.submit.0 - now.0)));
                     reference.advance(now).expect("a filling ends");
                 }
-                // As the engine does: all earlier events are replayed before the rows of an instant are recorded.
+                // The engine replays all earlier events before it records the rows of an instant.
                 if rng.random_bool(0.5) {
                     reference.advance(work.submit).expect("a filling ends");
                     now = work.submit;

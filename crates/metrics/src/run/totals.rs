@@ -1,7 +1,7 @@
 //! The sums and counts over a run.
 //!
-//! [`Totals`] receives the facts of a run as a recorder does, except that it needs no data per user. The `pub(super)` fields are the sources of
-//! the columns in this folder. Some sums cover the whole run, others only its measured window.
+//! [`Totals`] receives the facts of a run as a recorder does, and needs no data per user. The `pub(super)` fields are the sources of the
+//! columns in this folder. Some sums cover the whole run, others only its measured window.
 
 use std::collections::BTreeMap;
 
