@@ -3,7 +3,7 @@
 //! - `plan`, `machines`, `control`, `settings`, `seeds`, `changes`: the keys of a plan and their validation.
 //! - `study`: plans with includes and sweeps, the identity of runs, receipts and the results folder.
 //! - `preflight`, `execute`, `single`, `supply`: the validation and execution of runs.
-//! - `collect` and its parts (`groups`, `service`, `sinks`, `grid`, `window`, `memory`): the observation of one run.
+//! - `collect` and its parts (`groups`, `sinks`, `remarks`, `memory`): the observation of one run.
 //! - `summary`, `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
 //! - `bundle`: the published part of a results folder. `failover` and `gym`: other kinds of experiments.
 
@@ -17,24 +17,22 @@ mod demands;
 mod execute;
 pub mod failover;
 mod findings;
-mod grid;
 mod groups;
 pub mod gym;
 pub mod machines;
 mod memory;
 pub mod plan;
 mod preflight;
+mod remarks;
 mod seeds;
-mod service;
 pub mod settings;
 mod single;
 mod sinks;
 pub mod study;
 mod summary;
 mod supply;
-mod user_status;
-mod window;
 
+pub use crate::metrics::Window;
 pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
@@ -42,11 +40,10 @@ pub use findings::{Difference, Estimate, Findings, findings};
 pub use groups::GroupSummary;
 pub use plan::{Plan, WorkloadPlan};
 pub use preflight::check;
+pub use remarks::StuckExample;
 pub use seeds::{Precision, Seeds};
 pub use single::{Simulated, Simulation, simulate};
 pub use sinks::Destination;
 pub use study::Study;
 pub use summary::{RunSummary, SummaryValue};
 pub use supply::Supply;
-pub use user_status::StuckExample;
-pub use window::Window;

@@ -13,12 +13,11 @@ use super::plan::Plan;
 use super::sinks::{Destination, Sinks};
 use super::summary::{self, RunSummary};
 use super::supply::Supply;
-use super::window::Window;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine::{self, Options, Outcome, RunContext};
+use crate::engine::{self, Options, RunContext};
 use crate::error::Result;
-use crate::metrics::{LogHistogram, Run, Summary, User};
+use crate::metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
 use crate::output::file::Pending;
 use crate::output::schema::{BinRow, DemandKind, Quantile, Table};
 use crate::pinned::Pinned;
@@ -129,8 +128,10 @@ pub fn simulate(
     let capacity = cluster.total();
     let groups = policy_object.groups().map(|groups| GroupWatch::new(groups.tree(), cluster.dims.len()));
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
-    let grid = (simulation.sample, simulation.window, simulation.options.until);
-    let mut collector = Collector::new(cluster.dims.len(), &capacity, &weights, grid, sinks, groups, heartbeat);
+    let Simulation { sample: step, window, .. } = *simulation;
+    let measure = Measure { step, window, horizon: simulation.options.until };
+    let log = RunLog::new(cluster.dims.len(), &capacity, &weights, &measure, None);
+    let mut collector = Collector::new(log, cluster.dims.len(), &weights, sinks, groups, heartbeat);
     if simulation.options.placement == Placement::Pooled {
         let kinds: BTreeSet<[u64; MAX_DIMS]> = cluster.capacities.iter().map(|capacity| capacity.0).collect();
         collector.pooled_machines = kinds.into_iter().map(Resources).collect();
@@ -146,8 +147,12 @@ pub fn simulate(
     collector.finish(outcome.end)?;
     let carried = world.map(|mut world| world.carried(outcome.end));
     let lens = policy_object.needs().lens;
-    let offered = cluster.capacities.iter().map(|machine| lens.machine(*machine)).sum();
-    let run = Run { carried, ..ended(&collector, simulation, &cluster, offered, outcome) };
+    let run = Run {
+        workload: simulation.workload,
+        offered: cluster.capacities.iter().map(|machine| lens.machine(*machine)).sum(),
+        carried,
+        ..collector.log.run(outcome, (cluster.capacities.len() as u64, capacity))
+    };
     let dims = &cluster.dims;
     let pooled = simulation.options.placement == Placement::Pooled;
     let measured = run.measured;
@@ -157,7 +162,7 @@ pub fn simulate(
         seed: to.seed,
         dims: dims.clone(),
         outcome,
-        values: summary::values(&collector.grid.means.row(&run), dims),
+        values: summary::values(&collector.log.grid.means.row(&run), dims),
         bins: bins(&collector),
         stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.remarks.stuck.clone(),
@@ -166,38 +171,6 @@ pub fn simulate(
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     finish(collector, summary, measured, &weights, to)
-}
-
-/// Returns the observations of a collector as a run.
-fn ended<'a>(
-    collector: &'a Collector,
-    simulation: &Simulation<'a>,
-    cluster: &Cluster,
-    offered: Resources,
-    outcome: Outcome,
-) -> Run<'a> {
-    let (totals, delays) = (&collector.totals, &collector.delays);
-    let first = totals.first_submit.unwrap_or_default();
-    let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
-    Run {
-        workload: simulation.workload,
-        machines: cluster.capacities.len() as u64,
-        users: collector.names.len() as u64,
-        capacity: cluster.total(),
-        offered,
-        outcome,
-        totals,
-        // Until the end of the run, which is the last end of a task unless another event is later.
-        measured: collector.window.part(first, totals.now),
-        arriving: collector.window.part(first, totals.last_submit),
-        speeds: collector.speeds(),
-        unserved: collector.service.unserved(),
-        completion: delay(&delays.completion),
-        wait: delay(&delays.wait),
-        slowdown: delays.slowdown.summary(),
-        step: collector.grid.step,
-        carried: None,
-    }
 }
 
 /// Writes the tables that are computed at the end, and completes all tables.
@@ -229,7 +202,7 @@ fn finish(
         tables.push(table.complete()?);
     }
     if let Some(mut table) = to.open::<Quantile>(dims)? {
-        let delays = &collector.delays;
+        let delays = &collector.log.totals.delays;
         let places = || (0..=QUANTILES).map(|step| f64::from(step) / f64::from(QUANTILES));
         let seconds = |histogram: &LogHistogram| -> Vec<Option<f64>> {
             let quantiles = histogram.quantiles();
@@ -267,7 +240,7 @@ fn finish(
 }
 
 fn bins(collector: &Collector) -> Vec<(String, u64, Option<f64>)> {
-    let bins = &collector.bins;
+    let bins = &collector.log.bins;
     let means = bins.bins().iter().map(|bin| (bin.count, bin.mean().map(|us| us / 1e6)));
-    bins.labels().into_iter().zip(means).map(|(label, (count, mean))| (label, count, mean)).collect()
+    FIG_14_LABELS.iter().zip(means).map(|(label, (count, mean))| ((*label).to_owned(), count, mean)).collect()
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::Collector;
 use super::groups::GroupSummary;
-use super::user_status::StuckExample;
+use super::remarks::StuckExample;
 use crate::books::{WEIGHT_ONE, Weights};
 use crate::column::{Cell, Described, Kind};
 use crate::engine::Outcome;
@@ -154,18 +154,19 @@ pub(super) fn user<'a>(
     measured: Span,
 ) -> User<'a> {
     let name = collector.names.get(user);
-    let (share_us, backlogged_us) = collector.integrals(user);
+    let log = &collector.log;
+    let (share_us, backlogged_us) = log.integrals(user);
     let weight = weights.uniform(weights.class_of(name) as usize);
     User {
         name,
         weight: weight.map(|weight| weight as f64 / WEIGHT_ONE as f64),
-        totals: &collector.users[user],
+        totals: &log.users[user],
         measured_us: measured.0 as f64,
         share_us,
         backlogged_us,
-        used_us: &collector.used_us[user * dims.len()..][..dims.len()],
+        used_us: log.used_us(user),
         dims,
-        judged: collector.judged(user),
-        has_horizon: collector.service.has_horizon(),
+        judged: log.judged(user),
+        has_horizon: log.has_horizon(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
-use plimsoll_metrics::{Delays, FinishedJob, JainSum, Totals, fixed_share};
+use plimsoll_metrics::{Totals, fixed_share};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
 use plimsoll_sim::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
@@ -90,14 +90,12 @@ pub(crate) struct EpisodeLog {
     pub arrival: Time,
     pub sums: Sums,
     pub totals: Totals,
-    pub delays: Delays,
     jobs: Vec<JobState>,
     in_system: u64,
     unstarted: u64,
     slowdown: f64,
     owners: Vec<UserId>,
     users: Vec<OfUser>,
-    jain: JainSum,
     capacity: Resources,
 }
 
@@ -143,7 +141,7 @@ impl EpisodeLog {
         let (now, waiting) = (books.used(id), books.waiting(id));
         let standing = &mut self.jobs[job];
         let user = &mut self.users[self.owners[job].index()];
-        let backlogged = user.waiting > 0;
+        let before = (user.waiting > 0).then_some(user.share);
         for d in 0..dims {
             user.used.0[d] = user.used.0[d] - standing.used.0[d] + now[d];
             standing.used.0[d] = now[d];
@@ -151,14 +149,8 @@ impl EpisodeLog {
         user.waiting = user.waiting - standing.waiting + waiting;
         standing.waiting = waiting;
         let parts = (0..dims).filter(|d| self.capacity.0[*d] > 0);
-        let share = fixed_share(parts.map(|d| user.used.0[d] as f64 / self.capacity.0[d] as f64).fold(0.0, f64::max));
-        if backlogged {
-            self.jain.remove(user.share);
-        }
-        user.share = share;
-        if user.waiting > 0 {
-            self.jain.add(share);
-        }
+        user.share = fixed_share(parts.map(|d| user.used.0[d] as f64 / self.capacity.0[d] as f64).fold(0.0, f64::max));
+        self.totals.change_backlogged(before, (user.waiting > 0).then_some(user.share));
     }
 
     /// Removes a job from the system.
@@ -206,8 +198,8 @@ impl Recorder for RecorderHandle {
 
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
         let mut log = self.log();
-        let (span, jain) = (to.since(from), log.jain.jain());
-        log.totals.interval(to, span, state.books, jain);
+        log.totals.interval(from, to, state.books);
+        let span = to.since(from);
         let seconds = span.seconds();
         log.sums.completion += log.in_system as f64 * seconds;
         log.sums.wait += log.unstarted as f64 * seconds;
@@ -218,7 +210,7 @@ impl Recorder for RecorderHandle {
     fn launched(&mut self, launch: &Launch) {
         let mut log = self.log();
         let now = log.totals.now;
-        log.totals.launched(launch, true);
+        log.totals.launched(launch);
         let standing = &mut log.jobs[launch.user.index()];
         if standing.times.start.is_none() {
             standing.times.start = Some(now);
@@ -228,8 +220,7 @@ impl Recorder for RecorderHandle {
 
     fn tasks(&mut self, tasks: &TaskRecord) -> Result<()> {
         let mut log = self.log();
-        let ran = tasks.finish.unwrap_or(log.totals.now).since(tasks.start);
-        log.totals.tasks(tasks, ran);
+        log.totals.tasks(tasks);
         let (job, number) = (tasks.user.0, tasks.first as u32);
         log.ended.push(Ended { job, number, start: tasks.start, count: tasks.count });
         Ok(())
@@ -237,12 +228,9 @@ impl Recorder for RecorderHandle {
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
         let mut log = self.log();
-        log.totals.job(job);
         let at = job.user.index();
-        if let (Some(start), Some(finish)) = (job.start, job.finish) {
-            let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
-            log.delays.record(&FinishedJob { submit, start, finish, tasks, ideal });
-            log.jobs[at].times.finish = Some(finish);
+        if let Some(ended) = log.totals.job(job) {
+            log.jobs[at].times.finish = Some(ended.finish);
             if !log.jobs[at].stuck {
                 log.leave(at);
             }

@@ -5,8 +5,8 @@
 
 use plimsoll_base::column::{Better, Cell, Kind};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, Resources, Span, Time, UserId};
-use plimsoll_metrics::{Delays, FinishedJob, GridMeans, Run, Summary, Totals, runs_columns};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_metrics::{FinishedJob, GridMeans, Run, Totals, runs_columns};
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::Launch;
@@ -67,70 +67,36 @@ impl Reward {
     }
 }
 
-/// The data of a run for the computation of metrics.
-pub(crate) struct Ran<'a> {
-    pub totals: &'a Totals,
-    pub delays: &'a Delays,
-    pub outcome: Outcome,
-    pub users: u64,
-    pub machines: u64,
-    pub capacity: Resources,
-    pub dims: &'a [Dim],
-}
-
-impl Ran<'_> {
-    /// Returns the columns of the table `runs` that have a number and are not inputs.
-    pub fn metrics(&self) -> Vec<(String, f64)> {
-        let first = self.totals.first_submit.unwrap_or_default();
-        let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
-        let run = Run {
-            workload: "",
-            machines: self.machines,
-            users: self.users,
-            capacity: self.capacity,
-            offered: self.capacity,
-            outcome: self.outcome,
-            totals: self.totals,
-            measured: self.totals.now.since(first),
-            arriving: self.totals.last_submit.since(first),
-            speeds: Vec::new(),
-            unserved: None,
-            completion: delay(&self.delays.completion),
-            wait: delay(&self.delays.wait),
-            slowdown: self.delays.slowdown.summary(),
-            step: Span::ZERO,
-            carried: None,
-        };
-        let means = GridMeans::new(self.dims.len());
-        let cells = means.row(&run);
-        let number = |cell: &Cell| match cell {
-            Cell::Int(value) => Some(*value as f64),
-            Cell::Large(value) => Some(*value as f64),
-            Cell::Float(value) => Some(*value),
-            Cell::Null | Cell::Text(_) => None,
-        };
-        let columns = runs_columns(self.dims).into_iter().zip(&cells).filter(|(column, _)| !column.given);
-        columns.filter_map(|(column, cell)| Some((column.name, number(cell)?))).collect()
-    }
+/// Returns the columns of the table `runs` that have a number and are not inputs.
+pub(crate) fn metrics(run: &Run, dims: &[Dim]) -> Vec<(String, f64)> {
+    let means = GridMeans::new(dims.len());
+    let cells = means.row(run);
+    let number = |cell: &Cell| match cell {
+        Cell::Int(value) => Some(*value as f64),
+        Cell::Large(value) => Some(*value as f64),
+        Cell::Float(value) => Some(*value),
+        Cell::Null | Cell::Text(_) => None,
+    };
+    let columns = runs_columns(dims).into_iter().zip(&cells).filter(|(column, _)| !column.given);
+    columns.filter_map(|(column, cell)| Some((column.name, number(cell)?))).collect()
 }
 
 /// Returns the metrics that every run has and that have a good end, with that end. They are found with the data of one job that waits for a
 /// second and runs for one.
 fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
     let second = |seconds| Time::ZERO + Span::from_secs(seconds);
-    let (mut totals, mut delays) = (Totals::default(), Delays::default());
-    let capacity = Resources([1; plimsoll_base::units::MAX_DIMS]);
+    let mut totals = Totals::default();
+    let capacity = Resources([1; MAX_DIMS]);
     let books = Books::new(dims.len(), capacity, capacity, true, Weights::default());
     totals.first_submit = Some(Time::ZERO);
     totals.last_submit = second(1);
-    totals.interval(second(2), Span::from_secs(2), &books, Some(1.0));
+    totals.change_backlogged(None, Some(1));
+    totals.interval(Time::ZERO, second(2), &books);
     let (user, demand, wait) = (UserId(0), &capacity.0[..dims.len()], Span::from_secs(1));
-    totals.launched(&Launch { user, count: 1, gang: false, reach: None, wait, demand }, true);
+    totals.launched(&Launch { user, count: 1, gang: false, reach: None, wait, demand });
     let (submit, start, finish) = (Time::ZERO, second(1), second(2));
-    delays.record(&FinishedJob { submit, start, finish, tasks: 1, ideal: Span::from_secs(1) });
-    let (totals, delays) = (&totals, &delays);
-    let ran = Ran { totals, delays, outcome: Outcome::default(), users: 1, machines: 1, capacity, dims };
-    let there = ran.metrics();
+    totals.delays.record(&FinishedJob { submit, start, finish, tasks: 1, ideal: Span::from_secs(1) });
+    let there = metrics(&Run::new(&totals, Outcome::default(), 1, (1, capacity)), dims);
     let columns = runs_columns(dims).into_iter().filter(|column| column.value != Kind::Text);
     let good = columns.filter(|column| column.better != Better::Neither);
     let good = good.map(|column| (column.name, column.better));

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
+use plimsoll_metrics::Run;
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::Cluster;
 use plimsoll_sim::engine::{Engine, Options, RunContext};
@@ -19,7 +20,7 @@ use crate::features::Features;
 use crate::image::Image;
 use crate::jobs::{Episode, EpisodeRows, JobPool};
 use crate::line::{AgentView, JobLine, RunningBatch, requested};
-use crate::reward::{Ran, Reward};
+use crate::reward::{Reward, metrics};
 
 /// The form of the agent's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,16 +204,8 @@ impl Simulation {
         let outcome = live.engine.finish()?;
         let log = locked(&live.log);
         let cluster = &self.setting.cluster;
-        let ran = Ran {
-            totals: &log.totals,
-            delays: &log.delays,
-            outcome,
-            users: log.users(),
-            machines: cluster.capacities.len() as u64,
-            capacity: cluster.total(),
-            dims: &cluster.dims,
-        };
-        self.metrics = ran.metrics();
+        let machines = (cluster.capacities.len() as u64, cluster.total());
+        self.metrics = metrics(&Run::new(&log.totals, outcome, log.users(), machines), &cluster.dims);
         self.times = (0..live.episode.jobs()).map(|job| log.times(job)).collect();
         Ok(())
     }

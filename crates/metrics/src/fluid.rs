@@ -1,7 +1,9 @@
 //! Weighted DRF with divisible tasks, for users stored in columns.
 
 use plimsoll_base::error::Result;
+use plimsoll_base::units::MAX_DIMS;
 use plimsoll_fair::Levels;
+use plimsoll_sim::books::{WEIGHT_ONE, Weights};
 
 /// Users that share a cluster, and the number of tasks that each runs. It owns its buffers, so one instance should be reused.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,24 @@ impl Fluid {
         self.rates.push(rate);
     }
 
+    /// Adds a user without tasks.
+    pub(crate) fn grow(&mut self) {
+        self.demand.iter_mut().chain([&mut self.tasks, &mut self.rates]).for_each(|column| column.push(0.0));
+    }
+
+    /// Replaces a user, by its place in the order of insertion; arguments as in [`Fluid::push`].
+    pub(crate) fn set(&mut self, at: usize, demand: &[f64], tasks: f64, rate: f64) {
+        self.demand.iter_mut().zip(demand).for_each(|(column, demand)| column[at] = *demand);
+        (self.tasks[at], self.rates[at]) = (tasks, rate);
+    }
+
+    /// Removes a user; the last one takes its place.
+    pub(crate) fn swap_remove(&mut self, at: usize) {
+        for column in self.demand.iter_mut().chain([&mut self.tasks, &mut self.rates]) {
+            column.swap_remove(at);
+        }
+    }
+
     /// Returns the number of tasks that each user runs under weighted DRF, in the order of insertion.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
@@ -42,6 +62,12 @@ impl Fluid {
         self.levels.fill(&columns, &self.tasks, &self.rates)?;
         Ok(self.levels.tasks())
     }
+}
+
+/// Returns the weights by class, relative to the weight 1.
+pub(crate) fn factors(weights: &Weights) -> Vec<[f64; MAX_DIMS]> {
+    let class = |class| weights.each(class).map(|weight| weight as f64 / WEIGHT_ONE as f64);
+    (0..weights.classes()).map(class).collect()
 }
 
 /// Returns the largest entry of a demand over its weight. With weights of 1 this is the dominant share of a task.

@@ -53,24 +53,16 @@ impl LogHistogram {
 
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        self.record_n(value, 1);
-    }
-
-    /// Counts a value `n` times; 0 times changes nothing.
-    pub fn record_n(&mut self, value: u64, n: u64) {
-        if n == 0 {
-            return;
-        }
         let (octave, bucket) = position(value);
-        self.octave(octave)[bucket] += n;
-        self.count += n;
+        self.octave(octave)[bucket] += 1;
+        self.count += 1;
         if self.count <= Self::EXACT {
-            self.values.extend(std::iter::repeat_n(value, n as usize));
+            self.values.push(value);
         } else {
             self.values = Vec::new();
         }
-        self.sum += u128::from(value) * u128::from(n);
-        self.widen(value, value);
+        self.sum += u128::from(value);
+        self.widen(value);
     }
 
     fn octave(&mut self, octave: usize) -> &mut [u64; BUCKETS] {
@@ -80,8 +72,9 @@ impl LogHistogram {
         self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))
     }
 
-    fn widen(&mut self, low: u64, high: u64) {
-        self.range = Some(self.range.map_or((low, high), |(min, max)| (min.min(low), max.max(high))));
+    fn widen(&mut self, value: u64) {
+        let (min, max) = self.range.get_or_insert((value, value));
+        (*min, *max) = ((*min).min(value), (*max).max(value));
     }
 
     /// Returns the number of counted values.
@@ -200,9 +193,7 @@ mod tests {
 
     #[test]
     fn nothing_counted_has_no_value() {
-        let mut empty = LogHistogram::default();
-        empty.record_n(7, 0);
-        assert_eq!(empty, LogHistogram::default());
+        let empty = LogHistogram::default();
         assert_eq!((empty.count(), empty.sum(), empty.octaves.capacity()), (0, 0, 0));
         assert_eq!((empty.min(), empty.max(), empty.mean(), empty.quantiles().at(0.5)), (None, None, None, None));
         assert_eq!(empty.buckets().count(), 0);
@@ -269,9 +260,6 @@ mod tests {
         for n in [3000, LogHistogram::EXACT as usize + 500] {
             backwards(&random_values(&mut rng, n));
         }
-        let mut weighted = LogHistogram::default();
-        weighted.record_n(5000, 3);
-        assert_eq!(weighted, histogram(&[5000, 5000, 5000]));
         assert_ne!(histogram(&[5000, 5001]), histogram(&[5000, 5000]));
     }
 
@@ -282,10 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_counts_do_not_overflow() {
-        let mut most = LogHistogram::default();
-        most.record_n(u64::MAX, u64::MAX);
-        assert_eq!(most.sum(), u128::from(u64::MAX).pow(2));
+    fn the_largest_values_do_not_overflow() {
+        let most = histogram(&[u64::MAX; 1000]);
+        assert_eq!(most.sum(), u128::from(u64::MAX) * 1000);
         assert_eq!(most.quantiles().at(0.5), Some(u64::MAX));
     }
 }

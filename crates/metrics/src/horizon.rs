@@ -11,7 +11,7 @@
 //!
 //! If all work is served by H under the policy and in the reference, these are the delays of a run without a horizon.
 
-use crate::reference::ServedWork;
+use crate::work::ServedWork;
 use plimsoll_base::units::Time;
 
 /// The largest relative deviation of sums of work that is attributed to rounding.

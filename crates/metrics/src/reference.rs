@@ -4,9 +4,9 @@
 //! unfinished work ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at most at full speed, so that a task ends when
 //! its user's *progress* has grown by its duration. Work counts from its submission; the order of stages is ignored. The result depends
 //! only on the workload, the capacity and the weights, not on the policy: submissions are recorded before their time and replayed in their
-//! own order.
+//! own order. A policy's run therefore records the replay in step with its own events, or shares the [`FairService`] of an earlier replay.
 //!
-//! Work is counted in cluster-seconds: a task's own dominant share times its duration. A user's *service delay* is the mean age of its work
+//! Work is counted in cluster-seconds ([`work`](crate::work)). A user's *service delay* is the mean age of its work
 //! when it is served, `∫ (submitted(t) − served(t)) dt / submitted`: a task that starts at once has half its duration. The *speed* of a
 //! user under a policy is the service delay of the reference over that of the policy.
 //!
@@ -21,46 +21,15 @@ use std::collections::{BTreeMap, VecDeque};
 use dary_heap::QuaternaryHeap;
 use prefetch_index::prefetch_index;
 
+use crate::fair_service::FairService;
 use crate::fluid::{Fluid, dominant, rate};
+use crate::work::{RowChecksum, ServedWork, TaskSizes, Work};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 
 mod flow;
 
 use flow::{Flow, FlowRow, FlowRows};
-
-/// One row of a workload: equal tasks of a user.
-#[derive(Clone, Copy, Debug)]
-pub struct Work {
-    /// The user that submits the row.
-    pub user: UserId,
-    /// The time of submission.
-    pub submit: Time,
-    /// The duration of each task at full speed.
-    pub duration: Span,
-    /// The number of tasks.
-    pub tasks: u64,
-    /// The demand of each task, in base units.
-    pub demand: Resources,
-    /// Whether the row was submitted in the measured window, so that its delay counts.
-    pub measured: bool,
-}
-
-/// The work of a user and its delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ServedWork {
-    /// The submitted work, in cluster-seconds.
-    pub work: f64,
-    /// The sum of the ages of the work when it was served, in cluster-seconds times seconds.
-    pub delay: f64,
-}
-
-impl ServedWork {
-    /// Returns the mean age of the work when it was served, in seconds, or `None` without work.
-    pub fn mean_delay(&self) -> Option<f64> {
-        (self.work > 0.0).then(|| self.delay / self.work)
-    }
-}
 
 /// Rows that will be submitted later, ordered by the time of submission and by their number.
 #[derive(Debug, Default)]
@@ -103,6 +72,9 @@ const FEW: usize = 8;
 /// The time in seconds after which shares are solved with the next event, independently of the number of events.
 const STEP: f64 = 60.0;
 
+/// The smallest number of flows for which the data of the next ends are prefetched. Fewer flows are in the cache.
+const MANY: usize = 4096;
+
 /// The part of its tasks at which a user is considered fully served.
 const FULL: f64 = 1.0 - 1e-12;
 
@@ -110,25 +82,28 @@ const FULL: f64 = 1.0 - 1e-12;
 #[derive(Debug)]
 pub struct Reference {
     dims: usize,
-    /// 1 / capacity of each resource; 0 for a capacity of 0.
-    inverse: [f64; MAX_DIMS],
+    sizes: TaskSizes,
     /// The weights by class.
     weights: Vec<[f64; MAX_DIMS]>,
     users: Vec<UserAccount>,
     /// The users with unfinished work.
     flows: Vec<Flow>,
-    /// The total demand of all tasks of each flow; `demand` has the mean demand as fractions of the capacity.
+    /// The total demand of all tasks of each flow, `dims` amounts per flow.
     wanted: Vec<u128>,
-    demand: Vec<f64>,
     /// The rows in progress of each flow after its first row, by [`FlowRow::pack`]. Heaps beyond the last flow are kept for their memory.
     more: Vec<QuaternaryHeap<Reverse<u128>>>,
     /// The tasks, the rate and the demand of each row in progress.
     rows: FlowRows,
     coming: Arrivals,
-    recorded: u64,
+    recorded: RowChecksum,
+    /// All events before this time have been replayed. The second value is the same time in seconds.
+    reached: (Time, f64),
+    /// Whether rows have arrived at that time already. Its remaining events follow.
+    begun: bool,
     /// The end of the first row of each user if nothing changes: the time (as bits, which sort like the numbers) and the user. An entry is
     /// valid if it equals the time that the flow expects.
     agenda: QuaternaryHeap<Reverse<(u64, u32)>>,
+    /// The flows, in order. The demand of a stale flow is outdated.
     fluid: Fluid,
     capacity: Resources,
     /// The total demand of all tasks.
@@ -160,19 +135,19 @@ fn seconds(time: Time) -> f64 {
 impl Reference {
     /// Creates a replay without work on a cluster of this capacity, with the weights by class.
     pub fn new(dims: usize, capacity: &Resources, weights: Vec<[f64; MAX_DIMS]>) -> Reference {
-        let inverse = |d: usize| if d < dims && capacity.0[d] > 0 { 1.0 / capacity.0[d] as f64 } else { 0.0 };
         Reference {
             dims,
-            inverse: std::array::from_fn(inverse),
+            sizes: TaskSizes::new(dims, capacity),
             weights,
             users: Vec::new(),
             flows: Vec::new(),
             wanted: Vec::new(),
-            demand: Vec::new(),
             more: Vec::new(),
             rows: FlowRows::new(dims),
             coming: Arrivals::default(),
-            recorded: 0,
+            recorded: RowChecksum::default(),
+            reached: (Time::ZERO, f64::NEG_INFINITY),
+            begun: false,
             agenda: QuaternaryHeap::new(),
             fluid: Fluid::new(dims),
             capacity: *capacity,
@@ -188,71 +163,86 @@ impl Reference {
         self.users.push(UserAccount { class, place: NOWHERE, service: ServedWork::default() });
     }
 
-    /// Records a row, at its submission or before it. A row without work changes nothing.
-    pub fn submit(&mut self, work: Work) {
-        self.recorded += 1;
-        let size = self.size(work.demand.slice(self.dims));
-        if work.tasks > 0 && work.duration > Span::ZERO && size > 0.0 {
-            // With a hundred thousand users the account is no longer in the cache when it is needed.
-            prefetch_index(&self.users, work.user.index());
-            self.coming.insert(self.recorded, work);
-        }
+    /// Returns the number of accounts.
+    pub fn users(&self) -> usize {
+        self.users.len()
     }
 
-    /// Returns the dominant share of one task.
-    pub fn size(&self, demand: &[u64]) -> f64 {
-        demand.iter().zip(&self.inverse).map(|(&amount, inverse)| amount as f64 * inverse).fold(0.0, f64::max)
+    /// Prefetches the account of a user that is about to submit a row.
+    pub fn fetch(&self, user: UserId) {
+        prefetch_index(&self.users, user.index());
+    }
+
+    /// Records a row, at its submission or before it. A row without work changes nothing. Rows are numbered in this order; rows that are
+    /// submitted at the same time are replayed in the order of their numbers. Under a horizon only the rows before it are recorded.
+    pub fn submit(&mut self, work: Work) {
+        self.recorded.add(&work);
+        let size = self.sizes.size(&work.demand.0[..self.dims]);
+        if work.tasks == 0 || work.duration == Span::ZERO || size <= 0.0 {
+            return;
+        }
+        let (reached, now) = self.reached;
+        // Nearly all rows are recorded when all earlier events have been replayed.
+        if work.submit == reached && now >= 0.0 && self.coming.next().is_none_or(|(at, _)| at > reached) {
+            self.begun = true;
+            self.arrive(now, self.recorded.rows(), size, &work);
+        } else {
+            self.coming.insert(self.recorded.rows(), work);
+        }
     }
 
     /// Replays all events before `to`. All rows submitted before `to` must have been recorded.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn advance(&mut self, to: Time) -> Result<()> {
-        let to = seconds(to);
-        while let Some(now) = self.next().filter(|now| *now < to) {
+        let end = seconds(to);
+        while let Some(now) = self.next().filter(|now| *now < end) {
+            self.begun = false;
             while let Some((number, work)) = self.coming.pop_until(now) {
-                self.arrive(now, number, &work);
+                self.arrive(now, number, self.sizes.size(&work.demand.0[..self.dims]), &work);
             }
             while let Some((_, place)) = self.next_end().filter(|(at, _)| *at <= now) {
-                self.agenda.pop();
-                self.flows[place].expected = f64::INFINITY;
-                self.fetch_ahead();
-                self.end_rows(now, place);
+                if self.flows.len() >= MANY {
+                    self.fetch_ahead();
+                }
+                // The new end of the flow replaces the old one, which is the first of the agenda.
+                match self.end_rows(now, place) {
+                    Some(next) => self.agenda.peek_mut().into_iter().for_each(|mut first| *first = Reverse(next)),
+                    None => self.agenda.pop().into_iter().for_each(drop),
+                }
             }
-            let room = (0..self.dims).all(|d| self.all[d] <= u128::from(self.capacity.0[d]));
             let due = self.events * FEW >= self.flows.len() || now >= self.solved + STEP;
-            if due && (self.limited || !room) {
+            if due && (self.limited || !self.has_room()) {
                 self.solve(now)?;
             }
         }
+        self.reached = (to, end);
         Ok(())
     }
 
-    /// Replays to the end of the work, or to the time at which the run is cut off. Errors: as [`Reference::advance`].
-    pub fn finish(&mut self, cut: Option<Time>) -> Result<()> {
-        self.advance(cut.unwrap_or(Time::NEVER))?;
-        if let Some(cut) = cut {
-            self.flows.iter_mut().for_each(|flow| flow.pass(seconds(cut)));
+    /// Replays to the end of the work, or to the horizon. Returns the service of all users. Errors: as [`Reference::advance`].
+    pub fn finish(mut self, horizon: Option<Time>) -> Result<FairService> {
+        self.advance(horizon.unwrap_or(Time::NEVER))?;
+        if let Some(horizon) = horizon {
+            self.flows.iter_mut().for_each(|flow| flow.pass(seconds(horizon)));
         }
-        Ok(())
+        let service = |account: &UserAccount| match self.flows.get(account.place as usize) {
+            Some(flow) => (ServedWork { delay: flow.delay, ..account.service }, flow.left),
+            None => (account.service, 0.0),
+        };
+        Ok(FairService { users: self.users.iter().map(service).collect(), rows: self.recorded })
     }
 
-    /// Returns the service of a user so far.
-    pub fn service(&self, user: usize) -> ServedWork {
-        let UserAccount { place, service, .. } = self.users[user];
-        match self.flows.get(place as usize) {
-            Some(flow) => ServedWork { delay: flow.delay, ..service },
-            None => service,
-        }
-    }
-
-    /// Returns the measured work of a user that is currently unfinished, in cluster-seconds.
-    pub fn left(&self, user: usize) -> f64 {
-        self.flows.get(self.users[user].place as usize).map_or(0.0, |flow| flow.left)
+    /// Returns whether all tasks can run at the same time.
+    fn has_room(&self) -> bool {
+        self.all[..self.dims].iter().zip(&self.capacity.0).all(|(all, capacity)| *all <= u128::from(*capacity))
     }
 
     /// Returns the time of the next event, in seconds.
     fn next(&mut self) -> Option<f64> {
+        if self.begun {
+            return Some(self.reached.1);
+        }
         let arrival = self.coming.next().map(|(time, _)| seconds(time));
         let end = self.next_end().map(|(at, _)| at);
         arrival.into_iter().chain(end).reduce(f64::min)
@@ -290,7 +280,7 @@ impl Reference {
             account.place = self.flows.len() as u32;
             self.flows.push(Flow::new(user, now, account.service.delay));
             self.wanted.resize(self.flows.len() * self.dims, 0);
-            self.demand.resize(self.flows.len() * self.dims, 0.0);
+            self.fluid.grow();
             if self.more.len() < self.flows.len() {
                 self.more.push(QuaternaryHeap::new());
             }
@@ -311,13 +301,11 @@ impl Reference {
         let (dims, at) = (self.dims, last * self.dims);
         self.wanted.copy_within(at..at + dims, place * dims);
         self.wanted.truncate(at);
-        self.demand.copy_within(at..at + dims, place * dims);
-        self.demand.truncate(at);
+        self.fluid.swap_remove(place);
     }
 
-    fn arrive(&mut self, now: f64, number: u64, work: &Work) {
-        let needs = work.demand.slice(self.dims);
-        let size = self.size(needs);
+    fn arrive(&mut self, now: f64, number: u64, size: f64, work: &Work) {
+        let needs = &work.demand.0[..self.dims];
         let place = self.open(now, work.user);
         let flow = &mut self.flows[place];
         flow.pass(now);
@@ -342,11 +330,15 @@ impl Reference {
         if !none {
             self.more[place].push(Reverse(row.pack()));
         }
-        self.changed(place);
+        let before = flow.expected;
+        // While everything runs at full speed, most arrivals do not change the first end.
+        let next = self.changed(place).filter(|(at, _)| *at != before.to_bits());
+        next.into_iter().for_each(|next| self.agenda.push(Reverse(next)));
     }
 
-    /// Ends the rows of a user that are complete at `now`.
-    fn end_rows(&mut self, now: f64, place: usize) {
+    /// Ends the rows of a user that are complete at `now`. Returns the time (as bits) at which its next row ends, if there is one, and the
+    /// user.
+    fn end_rows(&mut self, now: f64, place: usize) -> Option<(u64, u32)> {
         let flow = &mut self.flows[place];
         let wanted = &mut self.wanted[place * self.dims..][..self.dims];
         flow.pass(now);
@@ -359,7 +351,8 @@ impl Reference {
                 self.all.iter_mut().zip(wanted).for_each(|(all, wanted)| *all -= *wanted);
                 self.rows.free(slot);
                 self.events += 1;
-                return self.close(place);
+                self.close(place);
+                return None;
             };
             flow.first = FlowRow::unpack(next);
             let (tasks, rate, needs) = self.rows.get(slot);
@@ -375,33 +368,37 @@ impl Reference {
             }
             self.rows.free(slot);
         }
-        self.changed(place);
+        self.changed(place)
     }
 
-    /// Updates a flow after a change of its tasks.
-    fn changed(&mut self, place: usize) {
+    /// Updates a flow after a change of its tasks. Returns the time (as bits) at which its first row ends, if there is one, and the user.
+    fn changed(&mut self, place: usize) -> Option<(u64, u32)> {
         self.events += 1;
         let flow = &mut self.flows[place];
-        let (wanted, demand) = (&self.wanted[place * self.dims..], &mut self.demand[place * self.dims..][..self.dims]);
-        for ((mean, wanted), inverse) in demand.iter_mut().zip(wanted).zip(&self.inverse) {
-            *mean = *wanted as f64 / flow.tasks as f64 * inverse;
-        }
-        let class = self.users[flow.user.index()].class as usize;
-        flow.level_rate = rate(demand, &self.weights[class]);
-        flow.size = dominant(demand, &[1.0; MAX_DIMS]);
+        flow.stale = true;
         flow.adjust();
-        let before = flow.expected;
-        // While everything runs at full speed, most arrivals do not change the first end.
-        self.agenda.extend(flow.expect().filter(|(at, _)| *at != before.to_bits()).map(Reverse));
+        flow.expect()
+    }
+
+    /// Updates the mean demand of the flows with changed tasks.
+    fn refresh_demand(&mut self) {
+        let mut mean = [0.0; MAX_DIMS];
+        let mean = &mut mean[..self.dims];
+        for (place, flow) in self.flows.iter_mut().enumerate().filter(|(_, flow)| flow.stale) {
+            let (wanted, tasks) = (&self.wanted[place * self.dims..], flow.tasks as f64);
+            for ((mean, wanted), inverse) in mean.iter_mut().zip(wanted).zip(&self.sizes.inverse) {
+                *mean = float(*wanted) / tasks * inverse;
+            }
+            let class = self.users[flow.user.index()].class as usize;
+            self.fluid.set(place, mean, tasks, rate(mean, &self.weights[class]));
+            (flow.size, flow.stale) = (dominant(mean, &[1.0; MAX_DIMS]), false);
+        }
     }
 
     /// Recomputes the shares.
     fn solve(&mut self, now: f64) -> Result<()> {
         (self.events, self.solved, self.limited) = (0, now, false);
-        self.fluid.clear();
-        for (flow, demand) in self.flows.iter().zip(self.demand.chunks_exact(self.dims)) {
-            self.fluid.push(demand, flow.tasks as f64, flow.level_rate);
-        }
+        self.refresh_demand();
         let mut agenda = std::mem::take(&mut self.agenda).into_vec();
         agenda.clear();
         for (flow, tasks) in self.flows.iter_mut().zip(self.fluid.solve()?) {
@@ -415,6 +412,11 @@ impl Reference {
         self.agenda = QuaternaryHeap::from(agenda);
         Ok(())
     }
+}
+
+/// Converts a number to the nearest float; faster than a cast for numbers that fit in 64 bits.
+fn float(number: u128) -> f64 {
+    u64::try_from(number).map_or(number as f64, |number| number as f64)
 }
 
 #[cfg(test)]

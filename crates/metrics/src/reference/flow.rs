@@ -48,7 +48,8 @@ impl FlowRows {
         });
         let facts = &mut self.facts[slot as usize * width..][..width];
         (facts[0], facts[1]) = (tasks, rate.to_bits());
-        facts[2..].copy_from_slice(needs);
+        // A loop over few resources is faster than a call of memcpy.
+        facts[2..].iter_mut().zip(needs).for_each(|(fact, need)| *fact = *need);
         slot
     }
 
@@ -70,9 +71,9 @@ pub(super) struct Flow {
     /// The number of measured rows.
     pub measured: u64,
     pub tasks: u64,
-    /// The number of current tasks per unit of level; `size` is their mean dominant share.
-    pub level_rate: f64,
+    /// The mean dominant share of the current tasks, as of the last solution; `stale` is whether the tasks have changed since then.
     pub size: f64,
+    pub stale: bool,
     /// The seconds of each task's own time that have passed since the flow became active.
     pub progress: f64,
     /// The row that ends first; undefined while there are no tasks.
@@ -99,8 +100,8 @@ impl Flow {
             user,
             measured: 0,
             tasks: 0,
-            level_rate: 0.0,
             size: 0.0,
+            stale: true,
             progress: 0.0,
             first: FlowRow { end: 0.0, number: 0, slot: 0 },
             pace: 1.0,

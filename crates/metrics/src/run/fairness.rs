@@ -70,8 +70,14 @@ pub const SHARE_MAX: u64 = 1 << 48;
 ///
 /// Rounds to the nearest 2^-32, so the error is at most 2^-33 of a cluster; larger shares are limited to [`SHARE_MAX`].
 pub fn fixed_share(share: f64) -> u64 {
-    // The cast maps negative values and NaN to 0, and saturates.
-    ((share * WHOLE as f64).round() as u64).min(SHARE_MAX)
+    nearest(share * WHOLE as f64).min(SHARE_MAX)
+}
+
+/// Rounds to the nearest integer, and halves up, as `f64::round` does for positive numbers, without a call of the C library. Negative
+/// numbers and NaN become 0; large numbers saturate.
+pub(crate) fn nearest(number: f64) -> u64 {
+    let below = number as u64;
+    below.saturating_add(u64::from(number - below as f64 >= 0.5))
 }
 
 /// The Jain index of a changing set of users, exact in integer shares, O(1) per change.
@@ -91,7 +97,7 @@ impl JainSum {
         debug_assert!(share <= SHARE_MAX, "an integer share is at most SHARE_MAX");
         self.users += 1;
         self.sum += u128::from(share);
-        self.squares += u128::from(share).pow(2);
+        self.squares += u128::from(share) * u128::from(share);
     }
 
     /// Removes a user of this share.
@@ -99,7 +105,7 @@ impl JainSum {
         debug_assert!(self.users > 0 && self.sum >= u128::from(share), "a removed share was added before");
         self.users -= 1;
         self.sum -= u128::from(share);
-        self.squares -= u128::from(share).pow(2);
+        self.squares -= u128::from(share) * u128::from(share);
     }
 
     /// Changes the share of a user.
@@ -260,6 +266,19 @@ mod tests {
             if let (Some(exact), Some(index)) = (jain(&shares), running.jain()) {
                 assert!((exact - index).abs() < 1e-6, "step {step}: {exact} {index}");
             }
+        }
+    }
+
+    #[test]
+    fn nearest_integers_are_those_of_round() {
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let special =
+            [0.0, -0.0, -0.7, 0.5, 0.499_999_999_999_999_94, 1.5, 2.5, 1e16, 1e19, 1e300, f64::INFINITY, f64::NAN];
+        let half = |rng: &mut ChaCha8Rng| (rng.random::<u64>() >> rng.random_range(12..64)) as f64 + 0.5;
+        let any = |rng: &mut ChaCha8Rng| f64::from_bits(rng.random());
+        let random: Vec<f64> = (0..100_000).flat_map(|_| [half(&mut rng), any(&mut rng)]).collect();
+        for number in special.into_iter().chain(random) {
+            assert_eq!(nearest(number), number.round() as u64, "{number}");
         }
     }
 

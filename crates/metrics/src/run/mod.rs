@@ -286,21 +286,8 @@ mod tests {
         let totals = Totals::default();
         let run = Run {
             workload: "nothing",
-            machines: 1,
-            users: 0,
-            capacity: Resources::ZERO,
-            offered: Resources::ZERO,
-            outcome: Outcome::default(),
-            totals: &totals,
-            measured: Span::ZERO,
-            arriving: Span::ZERO,
-            speeds: Vec::new(),
-            unserved: None,
-            completion: None,
-            wait: None,
-            slowdown: None,
-            carried: None,
             step: Span::from_secs(60),
+            ..Run::new(&totals, Outcome::default(), 0, (1, Resources::ZERO))
         };
         let mut means = GridMeans::new(dims.len());
         let sample = Sample {

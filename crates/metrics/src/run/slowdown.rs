@@ -1,6 +1,7 @@
 //! Slowdowns of jobs: their exact mean and their quantiles.
 
 use super::delay::Summary;
+use super::fairness::nearest;
 use crate::histogram::{LogHistogram, rank};
 use plimsoll_base::units::Span;
 
@@ -53,8 +54,7 @@ impl Slowdowns {
         let quotient = completion.0 as f64 / ideal.0 as f64;
         self.sum.add(completion, ideal);
         self.max = self.max.max(quotient);
-        // The cast saturates.
-        self.millionths.record((quotient * 1e6).round() as u64);
+        self.millionths.record(nearest(quotient * 1e6));
         if self.millionths.count() <= LogHistogram::EXACT {
             self.values.push(quotient);
         } else {

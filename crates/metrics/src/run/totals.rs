@@ -1,18 +1,29 @@
 //! The sums and counts over a run.
 //!
-//! The `pub(super)` fields are the sources of the columns in this folder. Some sums cover the whole run, others only its measured window.
+//! [`Totals`] receives the facts of a run as a recorder does, and needs no data per user. The `pub(super)` fields are the sources of the
+//! columns in this folder. Some sums cover the whole run, others only its measured window.
 
 use std::collections::BTreeMap;
 
 use super::Run;
-use plimsoll_base::units::{MAX_DIMS, Span, Time};
+use super::delay::{Delays, FinishedJob, Summary};
+use super::fairness::JainSum;
+use crate::window::Window;
+use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
 use plimsoll_sim::books::Books;
+use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Locality, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
 /// The sums and counts over the whole run or, if stated, over its measured window.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
+    /// The measured window.
+    pub window: Window,
+    /// The delays of the finished jobs that were submitted in the window.
+    pub delays: Delays,
+    /// The shares of the backlogged users.
+    jain: JainSum,
     /// The number of launched tasks.
     pub launched: u64,
     /// The number of tasks that were never launched, by reason.
@@ -63,6 +74,11 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Creates the totals of a run before its first event.
+    pub fn new(window: Window) -> Totals {
+        Totals { window, ..Totals::default() }
+    }
+
     /// Records the submission of a row.
     pub fn submitted(&mut self, row: &TaskSet, first_of_job: bool) {
         self.first_submit.get_or_insert(row.submit);
@@ -74,10 +90,9 @@ impl Totals {
         self.jobs += u64::from(first_of_job);
     }
 
-    /// Records that the state was constant until `to`. `span` is the part of that time in the window, and `jain` the index of the
-    /// backlogged users, if there are any.
-    pub fn interval(&mut self, to: Time, span: Span, books: &Books, jain: Option<f64>) {
-        let span = span.0;
+    /// Integrates the state, which was constant from `from` to `to`.
+    pub fn interval(&mut self, from: Time, to: Time, books: &Books) {
+        let span = self.window.part(from, to).0;
         self.now = to;
         self.slots = !books.lens_is_plain();
         let (held, used, capacity) = (books.total_held(), books.total_used(), books.capacity());
@@ -87,14 +102,21 @@ impl Totals {
             self.over_us[d] += if used.0[d] > capacity.0[d] { span } else { 0 };
             self.peak_used[d] = self.peak_used[d].max(if span > 0 { used.0[d] } else { 0 });
         }
-        if let Some(jain) = jain {
+        if let Some(jain) = self.jain.jain() {
             self.jain_us += jain * span as f64;
             self.jain_time += span;
         }
     }
 
-    /// Records a launch of tasks; `measured` is whether they were released in the window.
-    pub fn launched(&mut self, launch: &Launch, measured: bool) {
+    /// Changes the integer share of a user ([`fixed_share`](super::fairness::fixed_share)); `None` while it is not backlogged.
+    pub fn change_backlogged(&mut self, before: Option<u64>, after: Option<u64>) {
+        before.into_iter().for_each(|share| self.jain.remove(share));
+        after.into_iter().for_each(|share| self.jain.add(share));
+    }
+
+    /// Records a launch of tasks.
+    pub fn launched(&mut self, launch: &Launch) {
+        let measured = self.window.contains(self.now - launch.wait);
         let count = u64::from(launch.count);
         let waited = u128::from(launch.wait.0) * u128::from(count);
         self.launched += count;
@@ -115,8 +137,9 @@ impl Totals {
         }
     }
 
-    /// Records tasks that ended, were stopped or were cut off after running for `ran`.
-    pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
+    /// Records tasks that ended, were stopped or are running at the end of the run. Returns the time for which they ran.
+    pub fn tasks(&mut self, tasks: &TaskRecord) -> Span {
+        let ran = tasks.finish.unwrap_or(self.now).since(tasks.start);
         let count = u64::from(tasks.count);
         if let Some(finish) = tasks.finish {
             self.last_end = self.last_end.max(finish);
@@ -132,11 +155,17 @@ impl Totals {
             fate => self.stopped += if fate.is_interrupted() { count } else { 0 },
         }
         self.lost_us += u128::from(tasks.lost(ran).0) * u128::from(count);
+        ran
     }
 
-    /// Records a job that has ended or was cut off.
-    pub fn job(&mut self, job: &JobRecord) {
+    /// Records a job that has ended or was cut off. Returns it if it ended and was submitted in the window.
+    pub fn job(&mut self, job: &JobRecord) -> Option<FinishedJob> {
         self.jobs_finished += u64::from(job.finish.is_some());
+        let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
+        let times = job.start.zip(job.finish).filter(|_| self.window.contains(submit));
+        let ended = times.map(|(start, finish)| FinishedJob { submit, start, finish, tasks, ideal });
+        ended.iter().for_each(|ended| self.delays.record(ended));
+        ended
     }
 
     /// Records tasks that were waiting when the run ended.
@@ -149,7 +178,32 @@ impl Totals {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    /// Creates the run of these totals on machines of a number and a capacity, without a name, speeds, a grid and a control plane.
+    pub fn new(totals: &'a Totals, outcome: Outcome, users: u64, (machines, capacity): (u64, Resources)) -> Run<'a> {
+        let first = totals.first_submit.unwrap_or_default();
+        let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
+        Run {
+            workload: "",
+            machines,
+            users,
+            capacity,
+            offered: capacity,
+            outcome,
+            totals,
+            // Until the end of the run, which is the last end of a task unless another event is later.
+            measured: totals.window.part(first, totals.now),
+            arriving: totals.window.part(first, totals.last_submit),
+            speeds: Vec::new(),
+            unserved: None,
+            completion: delay(&totals.delays.completion),
+            wait: delay(&totals.delays.wait),
+            slowdown: totals.delays.slowdown.summary(),
+            step: Span::ZERO,
+            carried: None,
+        }
+    }
+
     /// Returns the time from the first submission to the last end of a task.
     pub(super) fn makespan(&self) -> Span {
         Span(self.totals.last_end.0.saturating_sub(self.totals.first_submit.unwrap_or_default().0))

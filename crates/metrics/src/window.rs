@@ -1,6 +1,6 @@
 //! The measured part of a run, without its warm-up and its end.
 
-use crate::units::{Span, Time};
+use plimsoll_base::units::{Span, Time};
 
 /// The measured time window of a run.
 ///

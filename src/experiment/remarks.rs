@@ -1,28 +1,7 @@
-//! The status of a user during a run, and remarks on a workload for the summary.
+//! Remarks on a workload for the summary of a run.
 
 use crate::record::Stuck;
-use crate::units::{Resources, Time};
-
-/// The share of a user, as of its last change.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct UserStatus {
-    /// The weighted share, for comparisons with other users.
-    pub share: u64,
-    /// The unweighted share, for the user's own metrics.
-    pub plain_share: u64,
-    pub since: Time,
-    pub share_us: u128,
-    pub backlogged_us: u64,
-    pub backlogged: bool,
-    /// The largest task that the user launched since it became active, as a weighted dominant share.
-    pub largest: u64,
-    /// The user's class of weights.
-    pub class: u32,
-    /// The position among the active users, from 1; 0 if the user is not active.
-    pub active: u32,
-    /// Whether the user has changed since the last evaluation on the grid.
-    pub stale: bool,
-}
+use crate::units::Resources;
 
 /// Facts about a workload that are not metrics.
 #[derive(Clone, Debug, Default)]

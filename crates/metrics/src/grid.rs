@@ -1,16 +1,19 @@
 //! The sampling grid: the instants at which metrics that cost more than O(1) per change are evaluated.
 
-use crate::metrics::GridMeans;
-use crate::units::{Span, Time};
+use crate::run::GridMeans;
+use plimsoll_base::units::{Span, Time};
 
 /// The sampling grid and the means over it.
-pub(super) struct Grid {
+pub struct Grid {
+    /// The step of the grid.
     pub step: Span,
     next: Time,
+    /// The means over the visited points.
     pub means: GridMeans,
 }
 
 impl Grid {
+    /// Creates a grid with its first point at `from`, for a number of resources.
     pub fn new(step: Span, from: Time, dims: usize) -> Grid {
         Grid { step: Span(step.0.max(1)), next: from, means: GridMeans::new(dims) }
     }

@@ -1,0 +1,67 @@
+//! The service of each user in the fluid replay of a whole workload.
+//!
+//! It depends on the workload, the capacity, the weights, the measured window and the horizon, not on the policy. Runs that agree in these
+//! share one [`FairService`] in an [`Arc`](std::sync::Arc). It has 24 bytes per user.
+
+use crate::fluid::factors;
+use crate::reference::Reference;
+use crate::window::Window;
+use crate::work::{RowChecksum, ServedWork, Work};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Resources, Time};
+use plimsoll_sim::books::Weights;
+use plimsoll_sim::workload::Source;
+
+/// The service of each user at the end of the replay, or at the horizon.
+#[derive(Clone, Debug, Default)]
+pub struct FairService {
+    /// The service, and the measured work that is unfinished.
+    pub(crate) users: Vec<(ServedWork, f64)>,
+    pub(crate) rows: RowChecksum,
+}
+
+impl FairService {
+    /// Replays a workload from its first row to the end of its work, or to the horizon. The result equals that of a run that records the
+    /// same rows. Memory: as a [`Reference`], which grows with the unfinished work and with the users.
+    ///
+    /// The workload must not depend on the policy (such as a closed loop, or a job that is submitted after the end of another one). Errors:
+    /// those of the source, and [`Error::NotConverged`].
+    pub fn replay(
+        source: &mut dyn Source,
+        capacity: &Resources,
+        weights: &Weights,
+        window: &Window,
+        horizon: Option<Time>,
+    ) -> Result<FairService> {
+        let mut reference = Reference::new(source.dims().len(), capacity, factors(weights));
+        while let Some(row) = source.next_set()? {
+            if horizon.is_some_and(|horizon| row.submit >= horizon) {
+                break;
+            }
+            while reference.users() <= row.user.index() {
+                reference.user(weights.class_of(source.users().name(reference.users() as u32)));
+            }
+            if let Some(work) = Work::from_row(&row, window) {
+                reference.advance(work.submit)?;
+                reference.submit(work);
+            }
+        }
+        reference.finish(horizon)
+    }
+
+    /// Returns the service of a user.
+    pub fn service(&self, user: usize) -> ServedWork {
+        self.users.get(user).map_or(ServedWork::default(), |(service, _)| *service)
+    }
+
+    /// Returns the measured work of a user that is unfinished at the horizon, in cluster-seconds.
+    pub fn left(&self, user: usize) -> f64 {
+        self.users.get(user).map_or(0.0, |(_, left)| *left)
+    }
+
+    /// Checks that a run had the rows of this replay. Errors: [`Error::Mismatch`] if it had others.
+    pub(crate) fn check(&self, rows: RowChecksum) -> Result<()> {
+        let problem = "the run had other rows than the replay that is shared with it";
+        if rows == self.rows { Ok(()) } else { Err(Error::Mismatch { problem: problem.to_owned() }) }
+    }
+}
