@@ -14,6 +14,8 @@ mod armada;
 mod asset;
 mod bmf;
 mod branches;
+mod by_share;
+mod by_usage;
 mod ceei;
 mod cycle;
 mod decay;
@@ -56,6 +58,9 @@ pub mod queues {
         ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,
     };
 }
+
+use by_share::ByShare;
+use by_usage::{ByUsage, Renewal, UsageRule};
 
 pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
