@@ -1,6 +1,6 @@
 //! Policies that serve the user with the lowest share. They differ in the norm of the share, the resources that count and the lens.
 
-use super::{Lens, Needs, Policy, Prices, Queue, Rank, Setup, ShareNorm, Shares};
+use super::{Capabilities, Lens, Needs, Policy, Prices, Queue, Rank, Setup, ShareNorm, Shares};
 use plimsoll_base::error::Result;
 use plimsoll_sim::books::Books;
 
@@ -45,7 +45,9 @@ impl<S: Shares + Send> Policy for ByShare<S> {
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         self.shares.rank_with(queue.user, books.allocated(queue.user), books)
     }
+}
 
+impl<S: Shares + Send> Capabilities for ByShare<S> {
     fn shares(&self) -> Option<&dyn Shares> {
         Some(&self.shares)
     }

@@ -1,7 +1,7 @@
 //! Policies that rank users by decayed usage. They differ in the rule that ranks a user; the account of usage and its periods are shared.
 
 use super::decay::{Adds, Memory, Usage};
-use super::{Ask, Needs, Policy, Queue, Rank, Setup, Stale};
+use super::{Ask, Capabilities, Needs, Policy, Queue, Rank, Setup, Stale};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -90,3 +90,5 @@ impl<R: UsageRule> Policy for ByUsage<R> {
         Some(self.usage.end())
     }
 }
+
+impl<R: UsageRule> Capabilities for ByUsage<R> {}

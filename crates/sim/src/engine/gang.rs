@@ -79,7 +79,7 @@ impl Core<'_> {
     /// the plan, which is stored. Gangs that reserve room or need devices are placed by the placement rule.
     fn nominated(&mut self, slot: SetSlot, hoards: bool) -> Option<MachineId> {
         let set = &self.work.sets[slot];
-        let parts = self.outside.policy.nominated(&self.work.view(slot));
+        let parts = self.outside.policy.planner()?.nominated(&self.work.view(slot));
         let &(first, _) = parts.first()?;
         let scope = self.work.queues.scope(set.queue);
         let need = self.work.sets.needs(slot).1;

@@ -441,7 +441,9 @@ impl Core<'_> {
             Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
         };
         self.round.stand[queue.index()] = if waits {
-            self.outside.policy.refused(&view, &ask, reason, &self.books);
+            if let Some(list) = self.outside.policy.wait_list() {
+                list.postpone(&view, &ask);
+            }
             self.round.refuses = true;
             QueueState::Refused
         } else {
