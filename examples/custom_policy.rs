@@ -4,7 +4,7 @@
 //! DRF (the largest share).
 
 use plimsoll::books::Books;
-use plimsoll::policy::{NamedPolicy, Policy, Queue, Rank, Registry, Setup};
+use plimsoll::policy::{Capabilities, NamedPolicy, Policy, Queue, Rank, Registry, Setup};
 use plimsoll::units::Resources;
 
 /// Serves the user with the lowest sum of squared shares. Shares are in units of 2^-48, rounded up.
@@ -19,6 +19,8 @@ impl Policy for Euclidean {
         Rank::new(amounts.map(|(&held, of)| share(held, of).pow(2)).sum())
     }
 }
+
+impl Capabilities for Euclidean {}
 
 fn main() -> std::process::ExitCode {
     let make = |setup: &Setup| -> plimsoll::error::Result<Box<dyn Policy>> {

@@ -5,7 +5,7 @@
 
 use plimsoll::books::Books;
 use plimsoll::error::Result;
-use plimsoll::policy::{NamedPolicy, Needs, Policy, Queue, Rank, Registry, Setup, Stale};
+use plimsoll::policy::{Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Registry, Setup, Stale};
 use plimsoll::units::{Resources, Time, UserId};
 
 /// Serves the user with the lowest sum of resource-seconds over capacity, in units of 2^-32 microseconds.
@@ -28,6 +28,8 @@ impl Policy for LeastAttainedService {
         Rank::new((0..books.dims()).map(share).sum())
     }
 }
+
+impl Capabilities for LeastAttainedService {}
 
 fn main() -> std::process::ExitCode {
     let make =

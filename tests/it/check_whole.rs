@@ -3,7 +3,7 @@
 use plimsoll::books::Books;
 use plimsoll::fair::OnBlocked;
 use plimsoll::fair::{self, Exact, Mechanism, Norm, ServingKey, Tasks, WholeTasks};
-use plimsoll::policy::{NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
+use plimsoll::policy::{Capabilities, NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
 use plimsoll::properties::{Candidate, Domain, Draft, DraftUser, Finding, Property, Reading, Requirement};
 
 use rand::{RngExt, SeedableRng};
@@ -115,6 +115,8 @@ impl Policy for Favourite {
         Rank::new(u128::from(queue.user.0))
     }
 }
+
+impl Capabilities for Favourite {}
 
 #[test]
 fn a_users_own_policy_is_caught() {

@@ -6,7 +6,9 @@ use plimsoll::books::Books;
 use plimsoll::cli::{self, Stop};
 use plimsoll::error::Result;
 use plimsoll::output::schema::Table;
-use plimsoll::policy::{Ask, NamedPolicy, Needs, Policy, Queue, Rank, Reason, Registry, Setup, Stale, Verdict};
+use plimsoll::policy::{
+    Ask, Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Reason, Registry, Setup, Stale, Verdict,
+};
 use plimsoll::units::{Time, UserId};
 
 use crate::frame::Frame;
@@ -106,6 +108,8 @@ impl Policy for Own {
         if yes { Verdict::Yes } else { Verdict::No(Reason::Rule("not now")) }
     }
 }
+
+impl Capabilities for Own {}
 
 fn read_tasks(out: &Path, policy: &str) -> std::result::Result<Vec<(String, Outcome)>, String> {
     Ok(outcomes(&Frame::read(&Table::Tasks.path(out, policy, 0))?))

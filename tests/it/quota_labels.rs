@@ -9,7 +9,7 @@ use plimsoll::books::{Books, Partition, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, LabelIndex, MachineChange, MachineEvent, MachineEvents, Placement};
 use plimsoll::engine::{self, Options, Preempt, PreemptFor, PreemptFrom, Ties};
 use plimsoll::error::Result;
-use plimsoll::policy::{Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
+use plimsoll::policy::{Ask, Capabilities, Needs, Policy, Queue, Quota, QuotaFile, Rank, Setup, Stale, Verdict};
 use plimsoll::record::{Recorder, State, StuckRecord, TaskRecord};
 use plimsoll::units::{MAX_DIMS, MachineId, Resources, Span, Time, UserId};
 use plimsoll::workload::{CsvTrace, Input, Source};
@@ -144,6 +144,8 @@ impl Policy for Twin<'_> {
         Needs { labels: self.labels.clone(), waiting_demand: true, moves_others: true, ..Needs::default() }
     }
 }
+
+impl Capabilities for Twin<'_> {}
 
 /// The settings of each group of a tree: the leaves, then two parents. `None` is a group that the tree does not name.
 struct Tree(Vec<Option<String>>);

@@ -11,7 +11,7 @@ use plimsoll::engine::{self, Options};
 use plimsoll::error::Result;
 use plimsoll::fair::water::{Group, ReducedGroup, UnusedMin};
 use plimsoll::policy::{
-    Amount, Ask, Needs, Policy, Queue, Quota, QuotaFile, Rank, Reason, Reclaim, Setup, Stale, Verdict,
+    Amount, Ask, Capabilities, Needs, Policy, Queue, Quota, QuotaFile, Rank, Reason, Reclaim, Setup, Stale, Verdict,
 };
 use plimsoll::record::{Recorder, TaskRecord};
 use plimsoll::units::{Dim, MAX_DIMS, Resources, Time, UserId};
@@ -119,6 +119,8 @@ impl Policy for Plain<'_> {
         Needs { waiting_demand: true, moves_others: true, ..Needs::default() }
     }
 }
+
+impl Capabilities for Plain<'_> {}
 
 #[derive(Default)]
 struct Starts(BTreeMap<(String, u64), (u64, Option<u32>)>);

@@ -11,7 +11,8 @@ use plimsoll::engine::{self, Options, Outcome, Preempt, PreemptFor, PreemptFrom,
 use plimsoll::error::Result;
 use plimsoll::policy::inside::ORDERS;
 use plimsoll::policy::{
-    Ask, Lens, Needs, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Room, RunningView, Verdict, Victims,
+    Ask, Capabilities, Lens, Needs, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Room, RunningView, Verdict,
+    Victims,
 };
 use plimsoll::record::{Decision, Fate, Launch, Recorder, State, TaskRecord, Turn};
 use plimsoll::units::{MachineId, Span, Time, UserId};
@@ -53,7 +54,9 @@ impl Policy for Bully {
     fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
         Rank::new(u128::from(queue.release.0) << 64 | u128::from(queue.place))
     }
+}
 
+impl Capabilities for Bully {
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
         Some(self)
     }
@@ -169,6 +172,8 @@ impl Policy for InTurn {
     }
 }
 
+impl Capabilities for InTurn {}
+
 /// Job `j` has two rows. Its attained service grows while its second row waits, because its first row runs. No task of the job waited when
 /// the first row started.
 #[test]
@@ -215,6 +220,8 @@ impl Policy for Counting {
         if books.running(queue.user) == 0 { Verdict::Yes } else { Verdict::No(Reason::Rule("one at a time")) }
     }
 }
+
+impl Capabilities for Counting {}
 
 impl Recorder for Served {
     fn interval(&mut self, from: Time, to: Time, state: &State) -> Result<()> {
@@ -269,6 +276,8 @@ impl Policy for Arrival {
         Rank::new(u128::from(queue.release.0) << 64 | u128::from(queue.place))
     }
 }
+
+impl Capabilities for Arrival {}
 
 /// The shortages that blocked turns report, in order.
 #[derive(Default)]

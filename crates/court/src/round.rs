@@ -199,7 +199,7 @@ impl<'a> Bench<'a> {
         } else {
             engine.step()?;
         }
-        round.standings = engine.standings();
+        round.standings = engine.explain().map(|explain| explain.status(engine.books())).unwrap_or_default();
         round.unordered = unordered(&engine, rows.users.len() as u32, |user| rows.users.name(user.0).to_owned());
         engine.finish()?;
         self.follow(situation, events, &rows, &mut round);
@@ -378,10 +378,12 @@ impl Ages {
 
 /// Returns the first two users that the policy does not order.
 fn unordered(engine: &Engine, users: u32, name: impl Fn(UserId) -> String) -> Option<(String, String)> {
+    let (explain, books) = (engine.explain()?, engine.books());
+    let is_before = |one, other| explain.compare_users(one, other, books);
     for one in 0..users {
         for other in one + 1..users {
             let (one, other) = (UserId(one), UserId(other));
-            if let (Some(before), Some(after)) = (engine.compare_users(one, other), engine.compare_users(other, one))
+            if let (Some(before), Some(after)) = (is_before(one, other), is_before(other, one))
                 && before == after
             {
                 return Some((name(one), name(other)));

@@ -8,7 +8,7 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use plimsoll_metrics::{Totals, fixed_share};
 use plimsoll_sim::books::Books;
-use plimsoll_sim::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
+use plimsoll_sim::policy::{Ask, Capabilities, Policy, Queue, Rank, Reason, Verdict};
 use plimsoll_sim::record::{JobRecord, Launch, Recorder, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
@@ -24,6 +24,8 @@ impl Policy for AdmitNone {
         Verdict::Wait(Reason::Rule("the agent decides"))
     }
 }
+
+impl Capabilities for AdmitNone {}
 
 /// The instants of a job; `None` for events to come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

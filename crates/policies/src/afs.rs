@@ -9,9 +9,8 @@
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
-use super::{Ask, Parsed, Policy, PolicyRow, Queue, Rank, Setup, ShareNorm, Stale};
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{Span, Time, UserId};
+use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, Setup, ShareNorm, UsageRule};
+use plimsoll_base::units::Span;
 use plimsoll_sim::books::Books;
 
 /// `afs:HALF_LIFE[:INTERVAL]`
@@ -31,7 +30,7 @@ pub static ROW: PolicyRow = PolicyRow {
             // With an endless half-life, no sample would change the average.
             return Err("a half-life that ends, such as 168h".to_owned());
         }
-        Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(Afs::new(setup, memory)))))
+        Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(afs(setup, memory)))))
     },
 };
 
@@ -40,52 +39,26 @@ const INTERVAL: Span = Span::from_secs(300);
 
 /// Serves the user with the lowest average usage.
 ///
-/// Cost: as for [`longterm`](super::longterm).
+/// Cost: O(resources) per rank.
 struct Afs {
     prices: UsagePrices,
-    usage: Usage,
-    /// Whether an interval has ended since ranks were last computed.
-    stale: bool,
 }
 
-impl Afs {
-    fn new(setup: &Setup, memory: Memory) -> Afs {
-        let usage = Usage::new(Adds::Sample, memory, setup.dims.len());
-        Afs { prices: UsagePrices::new(ShareNorm::Sum, setup), usage, stale: false }
-    }
+fn afs(setup: &Setup, memory: Memory) -> ByUsage<Afs> {
+    ByUsage::new(Afs { prices: UsagePrices::new(ShareNorm::Sum, setup) }, Adds::Sample, memory, setup)
 }
 
-impl Policy for Afs {
-    fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
-        self.usage.open();
-        Ok(())
-    }
-
-    fn prepare(&mut self, now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
-        let stale = self.usage.pass(now) | std::mem::take(&mut self.stale);
-        Ok(if stale { Stale::All } else { Stale::None })
-    }
-
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        let average = self.usage.past(queue.user).iter().copied();
-        self.prices.rank(average, books.weight_class(queue.user))
-    }
-
-    fn launched(&mut self, queue: &Queue, ask: &Ask, _books: &Books) {
-        self.usage.charge(queue.user, ask.footprint, ask.tasks);
-    }
-
-    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
-        self.stale |= self.usage.pass(now);
-        self.usage.set_allocations(now, changed, books);
-        Some(self.usage.end())
+impl UsageRule for Afs {
+    fn rank(&self, queue: &Queue, usage: &Usage, books: &Books) -> Rank {
+        self.prices.rank(usage.past(queue.user).iter().copied(), books.weight_class(queue.user))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_base::units::{Dim, Resources, Unit};
+    use crate::Policy;
+    use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
     use plimsoll_sim::books::Weights;
 
     /// With a half-life of one interval, the average of a user that runs 8 cores is 4, 6, 7 and 7.5. It is 3.75 after an interval without
@@ -97,11 +70,11 @@ mod tests {
         capacity.0[0] = 100_000;
         let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
         let memory = Memory::parse("10s:10s", INTERVAL).expect("spans");
-        let mut policy = Afs::new(&setup, memory);
+        let mut policy = afs(&setup, memory);
         let mut books = Books::new(1, capacity, capacity, true, weights.clone());
         books.open("u");
         policy.open(UserId(0), "u").expect("a user");
-        let cores = |policy: &Afs| policy.usage.past(UserId(0))[0] as f64 / (1u64 << 32) as f64 / 1000.0;
+        let cores = |policy: &ByUsage<Afs>| policy.usage.past(UserId(0))[0] as f64 / (1u64 << 32) as f64 / 1000.0;
         books.queue(UserId(0), 1, &[8000]);
         books.launch(UserId(0), &[8000], &[8000]);
         policy.settled(Time::ZERO, &[UserId(0)], &books);

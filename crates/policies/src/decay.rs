@@ -4,7 +4,7 @@
 //! usage of earlier periods, which shrinks by `0.5^(period / half-life)`, a factor in steps of 2^-32 that is computed in integers, so that
 //! every platform rounds alike. There is no decay within a period.
 
-use plimsoll_base::units::{Span, Time, UserId};
+use plimsoll_base::units::{Resources, Span, Time, UserId};
 use plimsoll_sim::books::Books;
 
 /// The half-life and the period of the decay.
@@ -84,7 +84,7 @@ pub enum Adds {
     /// The integral of its allocation, in base units times microseconds.
     Integral,
     /// Its allocation at the end of the period, in steps of 2^-32 of a base unit, times the part that decays in a period: an exponential
-    /// moving average.
+    /// moving average. A launch is charged at once ([`Usage::charge`]).
     Sample,
 }
 
@@ -149,6 +149,18 @@ impl Usage {
     /// Returns the remaining usage of the periods that are over.
     pub fn past(&self, user: UserId) -> &[u128] {
         &self.past[user.index() * self.dims..][..self.dims]
+    }
+
+    /// Returns the remaining usage of each user as the time for which it is the whole cluster, summed over resources: in steps of 2^-10
+    /// microseconds, each resource rounded down.
+    pub fn cluster_times(&self, capacity: &Resources) -> Vec<u64> {
+        let part = |(amount, capacity): (&u128, u64)| amount.saturating_mul(1 << 10).checked_div(capacity.into());
+        let time = |user: usize| {
+            let amounts = self.past[user * self.dims..][..self.dims].iter();
+            let sum: u128 = amounts.zip(capacity.0).filter_map(part).sum();
+            u64::try_from(sum).unwrap_or(u64::MAX)
+        };
+        (0..self.since.len()).map(time).collect()
     }
 
     /// Returns the part of [`past`](Usage::past) that remains at the end of the current period.
@@ -232,8 +244,11 @@ impl Usage {
         any
     }
 
-    /// Charges a user at once for amounts that will be allocated to it, as if they had been allocated at the end of a period.
+    /// Charges a user for launched tasks as if they had been running at the end of a period, if usage is sampled ([`Adds::Sample`]).
     pub fn charge(&mut self, user: UserId, amounts: &[u64], tasks: u32) {
+        if self.adds == Adds::Integral {
+            return;
+        }
         for (past, amount) in self.past[user.index() * self.dims..].iter_mut().zip(amounts) {
             *past += u128::from(*amount) * u128::from(tasks) * u128::from(ONE - self.left);
         }

@@ -17,9 +17,9 @@ use ethnum::U256;
 
 use super::branches::Branches;
 use super::decay::{Adds, Memory, Usage};
-use super::{Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
+use super::{ByUsage, Parsed, PolicyRow, Queue, QuotaFile, Rank, Renewal, Setup, UsageRule};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Resources, Span, Time, UserId};
+use plimsoll_base::units::{Resources, Span};
 use plimsoll_sim::books::Books;
 
 /// `fair-tree:HALF_LIFE[:PERIOD][:FILE]`
@@ -37,10 +37,10 @@ pub static ROW: PolicyRow = PolicyRow {
         let given = given.unwrap_or_default();
         let (memory, file) = Memory::parse_before(given, PERIOD)?;
         Ok(match file {
-            None => Parsed::new(Some(given.to_owned()), move |setup| Ok(Box::new(FairTree::new(setup, memory, None)?))),
-            Some(file) => Parsed::grouped(given, file, move |groups, setup| {
-                Ok(Box::new(FairTree::new(setup, memory, Some(groups))?))
-            }),
+            None => Parsed::new(Some(given.to_owned()), move |setup| Ok(Box::new(fair_tree(setup, memory, None)?))),
+            Some(file) => {
+                Parsed::grouped(given, file, move |groups, setup| Ok(Box::new(fair_tree(setup, memory, Some(groups))?)))
+            }
         })
     },
 };
@@ -53,61 +53,32 @@ pub(super) const PERIOD: Span = Span::from_secs(300);
 /// Cost: O(1) per rank; O(users log users) per period, and whenever users appear.
 struct FairTree {
     branches: Branches,
-    usage: Usage,
     capacity: Resources,
     ranks: Vec<u32>,
-    /// Whether a period has ended, or a user has appeared, since the ranks were computed.
-    stale: bool,
 }
 
-impl FairTree {
-    fn new(setup: &Setup, memory: Memory, groups: Option<&QuotaFile>) -> Result<FairTree> {
-        let flat = || Ok(Branches::flat(setup.weights));
-        Ok(FairTree {
-            branches: groups.map_or_else(flat, |groups| Branches::from_file("fair-tree", groups, setup.weights))?,
-            usage: Usage::new(Adds::Integral, memory, setup.dims.len()),
-            capacity: setup.capacity,
-            ranks: Vec::new(),
-            stale: false,
-        })
-    }
+fn fair_tree(setup: &Setup, memory: Memory, groups: Option<&QuotaFile>) -> Result<ByUsage<FairTree>> {
+    let flat = || Ok(Branches::flat(setup.weights));
+    let branches = groups.map_or_else(flat, |groups| Branches::from_file("fair-tree", groups, setup.weights))?;
+    let rule = FairTree { branches, capacity: setup.capacity, ranks: Vec::new() };
+    Ok(ByUsage::new(rule, Adds::Integral, memory, setup))
 }
 
-impl Policy for FairTree {
-    fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
-        self.usage.open();
-        self.stale = true;
+impl UsageRule for FairTree {
+    const RENEWAL: Renewal = Renewal::User;
+
+    fn open(&mut self, name: &str) -> Result<()> {
         self.branches.open(name)
     }
 
-    fn prepare(&mut self, now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
-        self.stale |= self.usage.pass(now);
-        if !std::mem::take(&mut self.stale) {
-            return Ok(Stale::None);
-        }
-        let of = |user: usize| cluster_time(self.usage.past(UserId(user as u32)), &self.capacity);
-        let usage: Vec<u64> = (0..self.branches.users().len()).map(of).collect();
-        self.ranks = ranks(&self.branches, &usage);
-        Ok(Stale::All)
+    fn renew(&mut self, usage: &Usage, _books: &Books) -> bool {
+        self.ranks = ranks(&self.branches, &usage.cluster_times(&self.capacity));
+        true
     }
 
-    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
+    fn rank(&self, queue: &Queue, _usage: &Usage, _books: &Books) -> Rank {
         Rank::new(self.ranks[queue.user.index()].into())
     }
-
-    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
-        self.stale |= self.usage.pass(now);
-        self.usage.set_allocations(now, changed, books);
-        Some(self.usage.end())
-    }
-}
-
-/// Converts amounts times time to the time for which they are the whole cluster, summed over resources: in steps of 2^-10 microseconds,
-/// each resource rounded down.
-pub(super) fn cluster_time(amounts: &[u128], capacity: &Resources) -> u64 {
-    let parts = amounts.iter().zip(capacity.0).filter(|(_, capacity)| *capacity > 0);
-    let sum: u128 = parts.map(|(amount, capacity)| amount.saturating_mul(1 << 10) / u128::from(capacity)).sum();
-    u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
 /// A child of a group; users are ordered before groups.

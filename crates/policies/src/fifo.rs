@@ -1,6 +1,6 @@
 //! First in, first out: one queue for all users.
 
-use super::{Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Capabilities, Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;
 
 /// `fifo`
@@ -27,3 +27,5 @@ impl Policy for Fifo {
         Rank::new(u128::from(queue.release.0) << 64 | u128::from(queue.place))
     }
 }
+
+impl Capabilities for Fifo {}

@@ -19,7 +19,7 @@
 //!   the cluster where two are compared.
 
 use super::branches::Branches;
-use super::{Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
+use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
@@ -245,3 +245,5 @@ impl Policy for Hdrf {
         Rank::wide(wide(places[0], places[1]), wide(places[2], places[3]))
     }
 }
+
+impl Capabilities for Hdrf {}

@@ -9,7 +9,7 @@
 
 use super::keys::{Keys, decimal};
 use super::maxmin::dimension;
-use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
+use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, UserId, span};
 use plimsoll_fair::{FreeCredits, Karma as Accounts};
@@ -186,3 +186,5 @@ impl Policy for Karma {
         (self.idle <= 16 + 2 * self.demands.len()).then_some(self.next)
     }
 }
+
+impl Capabilities for Karma {}

@@ -14,6 +14,8 @@ mod armada;
 mod asset;
 mod bmf;
 mod branches;
+mod by_share;
+mod by_usage;
 mod ceei;
 mod cycle;
 mod decay;
@@ -57,13 +59,16 @@ pub mod queues {
     };
 }
 
+use by_share::ByShare;
+use by_usage::{ByUsage, Renewal, UsageRule};
+
 pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
 pub use plimsoll_sim::policy::inside;
 pub use plimsoll_sim::policy::{
-    Ask, Cause, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, Inside, Lens, Needs, Owners, Policy,
-    Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningTasks, RunningView, Shares, Spot, Stale,
-    Status, Unreturned, Verdict, Victims, enough,
+    Ask, Capabilities, Cause, Explain, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, Inside, Lens,
+    Needs, Owners, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningTasks,
+    RunningView, Shares, Spot, Stale, Status, Unreturned, Verdict, Victims, WaitList, enough,
 };
 pub use price::{Prices, ShareNorm};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};

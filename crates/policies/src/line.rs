@@ -2,7 +2,7 @@
 //!
 //! The orders and their sources are in [`inside`](super::inside).
 
-use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;
 
 /// `line`
@@ -34,3 +34,5 @@ impl Policy for OneQueue {
         Rank::wide(value, u128::from(queue.release.0) << 64 | u128::from(queue.place))
     }
 }
+
+impl Capabilities for OneQueue {}

@@ -4,11 +4,9 @@
 //! allocations, with exponential decay.
 
 use super::decay::{Adds, Memory, Usage};
-use super::drf::Drf;
 use super::price::UsagePrices;
-use super::{Parsed, Policy, PolicyRow, Queue, Rank, Setup, ShareNorm, Stale};
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{Span, Time, UserId};
+use super::{ByShare, ByUsage, Parsed, PolicyRow, Queue, Rank, ShareNorm, UsageRule};
+use plimsoll_base::units::Span;
 use plimsoll_sim::books::Books;
 
 /// `longterm:HALF_LIFE[:PERIOD]`
@@ -25,8 +23,12 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let memory = Memory::parse(given.unwrap_or_default(), PERIOD)?;
         Ok(Parsed::new(given.map(str::to_owned), move |setup| match memory.half_life {
-            Span::ZERO => Ok(Box::new(Drf::new(setup)?)),
-            _ => Ok(Box::new(LongTerm::new(setup, memory))),
+            Span::ZERO => Ok(Box::new(ByShare::by_norm("drf", ShareNorm::Largest, setup)?)),
+            _ => {
+                let rule =
+                    LongTerm { prices: UsagePrices::new(ShareNorm::Largest, setup), period: memory.period.0.into() };
+                Ok(Box::new(ByUsage::new(rule, Adds::Integral, memory, setup)))
+            }
         }))
     },
 };
@@ -37,47 +39,16 @@ const PERIOD: Span = Span::from_secs(60);
 /// Serves the user with the lowest dominant share of its usage at the end of the current period, if its allocation stays the same. Without
 /// memory that is the share of its allocation, and with an endless half-life that of its whole past usage.
 ///
-/// Cost: O(resources) per rank; O(users with remaining usage) and all ranks at the end of a period.
+/// Cost: O(resources) per rank.
 struct LongTerm {
     prices: UsagePrices,
-    usage: Usage,
     period: u128,
-    /// Whether a period has ended since ranks were last computed.
-    stale: bool,
 }
 
-impl LongTerm {
-    fn new(setup: &Setup, memory: Memory) -> LongTerm {
-        let period = memory.period.0.into();
-        LongTerm {
-            prices: UsagePrices::new(ShareNorm::Largest, setup),
-            usage: Usage::new(Adds::Integral, memory, setup.dims.len()),
-            period,
-            stale: false,
-        }
-    }
-}
-
-impl Policy for LongTerm {
-    fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
-        self.usage.open();
-        Ok(())
-    }
-
-    fn prepare(&mut self, now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
-        let stale = self.usage.pass(now) | std::mem::take(&mut self.stale);
-        Ok(if stale { Stale::All } else { Stale::None })
-    }
-
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+impl UsageRule for LongTerm {
+    fn rank(&self, queue: &Queue, usage: &Usage, books: &Books) -> Rank {
         let held = books.allocated(queue.user).iter().map(|held| u128::from(*held) * self.period);
-        let used = self.usage.remaining_usage(queue.user).zip(held).map(|(past, held)| past + held);
+        let used = usage.remaining_usage(queue.user).zip(held).map(|(past, held)| past + held);
         self.prices.rank(used, books.weight_class(queue.user))
-    }
-
-    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
-        self.stale |= self.usage.pass(now);
-        self.usage.set_allocations(now, changed, books);
-        Some(self.usage.end())
     }
 }

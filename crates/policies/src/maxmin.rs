@@ -2,10 +2,9 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §7.2 ("CPU-fair").
 
-use super::{Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
+use super::{ByShare, Parsed, PolicyRow, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_fair::Norm;
-use plimsoll_sim::books::Books;
 
 /// `maxmin:RESOURCE`
 pub static ROW: PolicyRow = PolicyRow {
@@ -20,25 +19,13 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let resource = named("maxmin", given)?;
-        let wanted = resource.clone();
-        let parsed = Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(MaxMin::new(setup, &wanted)?)));
+        let name = resource.clone();
+        let parsed = Parsed::new(Some(resource.clone()), move |setup| {
+            Ok(Box::new(ByShare::by_resource("maxmin", dimension("maxmin", setup, &name)?, setup)?))
+        });
         Ok(parsed.like(move |known| Ok(StaticEquivalent::Norm(Norm::Single(place("maxmin", &resource, known)?)))))
     },
 };
-
-/// Serves the user with the lowest `u_R / (c_R w_R)` for one resource R.
-///
-/// Cost: O(resources) per rank.
-pub struct MaxMin {
-    prices: Prices,
-}
-
-impl MaxMin {
-    /// Creates the policy. Errors: [`Error::Policy`] for an unknown resource.
-    pub fn new(setup: &Setup, resource: &str) -> Result<MaxMin> {
-        Ok(MaxMin { prices: single("maxmin", setup, resource)?.1 })
-    }
-}
 
 /// Returns the resource behind the colon. Errors: it is missing.
 pub(super) fn named(policy: &str, given: Option<&str>) -> std::result::Result<String, String> {
@@ -54,12 +41,6 @@ pub(super) fn place(policy: &str, resource: &str, known: &[String]) -> Result<us
     })
 }
 
-/// Returns a resource and its prices, for the policy with this name. Errors: [`Error::Policy`] for an unknown resource.
-pub(super) fn single(policy: &'static str, setup: &Setup, resource: &str) -> Result<(usize, Prices)> {
-    let wanted = dimension(policy, setup, resource)?;
-    Ok((wanted, Prices::new(policy, ShareNorm::Largest, setup, |dim| dim == wanted)?))
-}
-
 /// Returns the index of a resource among the dimensions. Errors: [`Error::Policy`] for an unknown resource.
 pub(super) fn dimension(policy: &'static str, setup: &Setup, resource: &str) -> Result<usize> {
     setup.dims.iter().position(|dim| dim.name == resource).ok_or_else(|| {
@@ -69,14 +50,4 @@ pub(super) fn dimension(policy: &'static str, setup: &Setup, resource: &str) -> 
         let expected = format!("a resource of the workload or the cluster: {}{hint}", known.join(", "));
         Error::policy(policy, format!("'{resource}'"), expected)
     })
-}
-
-impl Policy for MaxMin {
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
-    }
-
-    fn shares(&self) -> Option<&dyn Shares> {
-        Some(&self.prices)
-    }
 }

@@ -12,11 +12,11 @@
 use ethnum::U256;
 
 use super::decay::{Adds, Memory, ONE, Usage, power_of_half};
-use super::fair_tree::{PERIOD, cluster_time};
+use super::fair_tree::PERIOD;
 use super::keys::Keys;
-use super::{Parsed, Policy, PolicyRow, Queue, Rank, Setup, Stale};
+use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, Renewal, Setup, UsageRule};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Resources, Span, Time, UserId, span};
+use plimsoll_base::units::{Resources, Span, Time, span};
 use plimsoll_sim::books::{Books, Weights};
 
 /// `multifactor:HALF_LIFE[:PERIOD][:age=W][:fairshare=W][:priority=W][:max-age=SPAN]`
@@ -32,9 +32,9 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let (memory, factors) = Factors::read(given)?;
-        let build =
-            move |setup: &Setup| -> Result<Box<dyn Policy>> { Ok(Box::new(Multifactor::new(setup, memory, factors)?)) };
-        Ok(Parsed::new(given.map(str::to_owned), build))
+        Ok(Parsed::new(given.map(str::to_owned), move |setup| {
+            Ok(Box::new(ByUsage::new(Multifactor::new(setup, factors)?, Adds::Integral, memory, setup)))
+        }))
     },
 };
 
@@ -72,36 +72,22 @@ impl Factors {
 /// Cost: O(1) per rank; O(users) per period, for all ranks.
 struct Multifactor {
     factors: Factors,
-    usage: Usage,
     capacity: Resources,
     weights: Weights,
     /// By user: its weight in millionths, and its fair-share factor in steps of 2^-32.
     users: Vec<(u64, u64)>,
     /// The end of the last period.
     since: Time,
-    /// Whether a period has ended, or a user has appeared, since the factors were computed.
-    stale: bool,
 }
 
 impl Multifactor {
     /// Creates the policy. Errors: [`Error::Plan`] for weights by resource.
-    fn new(setup: &Setup, memory: Memory, factors: Factors) -> Result<Multifactor> {
+    fn new(setup: &Setup, factors: Factors) -> Result<Multifactor> {
         if (0..setup.weights.classes()).any(|class| setup.weights.uniform(class).is_none()) {
             return Err(Error::plan("weights", "a weight per resource", "one weight per user under this policy"));
         }
-        let usage = Usage::new(Adds::Integral, memory, setup.dims.len());
-        let (weights, users) = (setup.weights.clone(), Vec::new());
-        Ok(Multifactor { factors, usage, capacity: setup.capacity, weights, users, since: Time::ZERO, stale: false })
-    }
-
-    fn renew(&mut self) {
-        let of = |user: usize| cluster_time(self.usage.past(UserId(user as u32)), &self.capacity);
-        let used: Vec<u64> = (0..self.users.len()).map(of).collect();
-        let all: u128 = used.iter().map(|used| u128::from(*used)).sum();
-        let weights: u128 = self.users.iter().map(|(weight, _)| u128::from(*weight)).sum();
-        for ((weight, factor), used) in self.users.iter_mut().zip(used) {
-            *factor = fair_share(used, all, *weight, weights);
-        }
+        let (capacity, weights) = (setup.capacity, setup.weights.clone());
+        Ok(Multifactor { factors, capacity, weights, users: Vec::new(), since: Time::ZERO })
     }
 }
 
@@ -114,25 +100,26 @@ fn fair_share(used: u64, all: u128, weight: u64, weights: u128) -> u64 {
     power_of_half(u64::try_from(ratio).unwrap_or(u64::MAX), ONE)
 }
 
-impl Policy for Multifactor {
-    fn open(&mut self, _user: UserId, name: &str) -> Result<()> {
-        self.usage.open();
+impl UsageRule for Multifactor {
+    const RENEWAL: Renewal = Renewal::User;
+
+    fn open(&mut self, name: &str) -> Result<()> {
         self.users.push((self.weights.each(self.weights.class_of(name) as usize)[0], ONE));
-        self.stale = true;
         Ok(())
     }
 
-    fn prepare(&mut self, now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
-        self.stale |= self.usage.pass(now);
-        self.since = self.usage.begin();
-        if !std::mem::take(&mut self.stale) {
-            return Ok(Stale::None);
+    fn renew(&mut self, usage: &Usage, _books: &Books) -> bool {
+        self.since = usage.begin();
+        let used = usage.cluster_times(&self.capacity);
+        let all: u128 = used.iter().map(|used| u128::from(*used)).sum();
+        let weights: u128 = self.users.iter().map(|(weight, _)| u128::from(*weight)).sum();
+        for ((weight, factor), used) in self.users.iter_mut().zip(used) {
+            *factor = fair_share(used, all, *weight, weights);
         }
-        self.renew();
-        Ok(Stale::All)
+        true
     }
 
-    fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
+    fn rank(&self, queue: &Queue, _usage: &Usage, _books: &Books) -> Rank {
         let Factors { age, fairshare, priority, max_age } = self.factors;
         let old = self.since.0.saturating_sub(queue.release.0).min(max_age.0);
         let one = u128::from(ONE);
@@ -140,12 +127,6 @@ impl Policy for Multifactor {
         let urgent = u128::from(9 - queue.priority) * one / 9;
         let shares = u128::from(self.users[queue.user.index()].1);
         Rank::new(u128::MAX - u128::from(age) * old - u128::from(fairshare) * shares - u128::from(priority) * urgent)
-    }
-
-    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
-        self.stale |= self.usage.pass(now);
-        self.usage.set_allocations(now, changed, books);
-        Some(self.usage.end())
     }
 }
 

@@ -4,10 +4,8 @@
 //! Source: CPU-fair in Ghodsi et al., NSDI 2011, §7.2, which "leads to memory thrashing". The run's `slowdown` defines how an
 //! over-committed machine slows down.
 
-use super::maxmin::{named, single};
-use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, Shares};
-use plimsoll_base::error::Result;
-use plimsoll_sim::books::Books;
+use super::maxmin::{dimension, named};
+use super::{ByShare, Lens, Parsed, PolicyRow};
 
 /// `only:RESOURCE`
 pub static ROW: PolicyRow = PolicyRow {
@@ -22,36 +20,9 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| {
         let resource = named("only", given)?;
-        Ok(Parsed::new(Some(resource.clone()), move |setup| Ok(Box::new(Only::new(setup, &resource)?))))
+        Ok(Parsed::new(Some(resource.clone()), move |setup| {
+            let resource = dimension("only", setup, &resource)?;
+            Ok(Box::new(ByShare::by_resource("only", resource, setup)?.with_lens(Lens::Only(resource))))
+        }))
     },
 };
-
-/// Serves the user with the lowest `u_R / (c_R w_R)` for one resource R, the only one that is reserved.
-///
-/// Cost: O(resources) per rank.
-pub struct Only {
-    resource: usize,
-    prices: Prices,
-}
-
-impl Only {
-    /// Creates the policy. Errors: [`plimsoll_base::error::Error::Policy`] for an unknown resource.
-    pub fn new(setup: &Setup, resource: &str) -> Result<Only> {
-        let (resource, prices) = single("only", setup, resource)?;
-        Ok(Only { resource, prices })
-    }
-}
-
-impl Policy for Only {
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
-    }
-
-    fn shares(&self) -> Option<&dyn Shares> {
-        Some(&self.prices)
-    }
-
-    fn needs(&self) -> Needs {
-        Needs { lens: Lens::Only(self.resource), ..Needs::default() }
-    }
-}

@@ -4,7 +4,7 @@
 //! and rounded to 2^-44 of the cluster. Equal allocations at equal weights have equal ranks, and users with shares that differ by less than
 //! that may tie. Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and §5.1.
 
-use super::{Parameter, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
+use super::{ByShare, Parameter, Parsed, Policy, PolicyRow, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Norm;
@@ -24,71 +24,52 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let p = given.and_then(|given| Parameter::read(given, |p| p >= 1.0));
         let p = p.ok_or("a P of at least 1, or inf, such as pnorm:2")?;
-        let parsed = Parsed::new(Some(p.to_string()), move |setup| Ok(Box::new(PNorm::new(setup, p.value())?)));
+        let parsed = Parsed::new(Some(p.to_string()), move |setup| by_power(setup, p.value()));
         Ok(parsed.like(move |_| Norm::power(p.value()).map(StaticEquivalent::Norm)))
     },
 };
 
-/// Serves the user with the lowest `(sum_r (u_r / (c_r w_r))^p)^(1/p)`.
-///
-/// Cost: O(resources) powers per rank.
-pub struct PNorm {
-    level: Level,
-}
-
-enum Level {
-    Exact(Prices),
-    /// `1 / (c_r w_r)` by class of weights; 0 for a resource that the cluster does not have.
-    Power(Norm, Vec<[f64; MAX_DIMS]>),
-}
-
 /// The number of rank steps per share of 1. Shares above 2^80 clusters, which only tiny weights cause, all have the same rank.
 const STEPS: f64 = (1u64 << 44) as f64;
 
-impl PNorm {
-    /// Creates the policy. Errors: [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and those of [`Prices::new`] at the
-    /// ends of the family.
-    pub fn new(setup: &Setup, p: f64) -> Result<PNorm> {
-        let exact = |shape| Ok(PNorm { level: Level::Exact(Prices::new("pnorm", shape, setup, |_| true)?) });
-        let norm = Norm::power(p)?;
-        match norm {
-            Norm::Sum => exact(ShareNorm::Sum),
-            Norm::Largest => exact(ShareNorm::Largest),
-            norm => {
-                let inverse = |class: usize| {
-                    let weights = setup.weights.each(class);
-                    std::array::from_fn(|d| match setup.capacity.0[d] {
-                        0 => 0.0,
-                        capacity => WEIGHT_ONE as f64 / (capacity as f64 * weights[d] as f64),
-                    })
-                };
-                Ok(PNorm { level: Level::Power(norm, (0..setup.weights.classes()).map(inverse).collect()) })
-            }
-        }
+/// Creates the policy that serves the user with the lowest `(sum_r (u_r / (c_r w_r))^p)^(1/p)`. Errors:
+/// [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and those of [`ByShare::by_norm`] at the ends of the family.
+fn by_power(setup: &Setup, p: f64) -> Result<Box<dyn Policy>> {
+    Ok(match Norm::power(p)? {
+        Norm::Sum => Box::new(ByShare::by_norm("pnorm", ShareNorm::Sum, setup)?),
+        Norm::Largest => Box::new(ByShare::by_norm("pnorm", ShareNorm::Largest, setup)?),
+        norm => Box::new(ByShare::new(PowerShares::new(norm, setup))),
+    })
+}
+
+/// Shares by a norm with an irrational value.
+///
+/// Cost: O(resources) powers per share.
+struct PowerShares {
+    norm: Norm,
+    /// `1 / (c_r w_r)` by class of weights; 0 for a resource that the cluster does not have.
+    inverse: Vec<[f64; MAX_DIMS]>,
+}
+
+impl PowerShares {
+    fn new(norm: Norm, setup: &Setup) -> PowerShares {
+        let inverse = |class: usize| {
+            let weights = setup.weights.each(class);
+            std::array::from_fn(|d| match setup.capacity.0[d] {
+                0 => 0.0,
+                capacity => WEIGHT_ONE as f64 / (capacity as f64 * weights[d] as f64),
+            })
+        };
+        PowerShares { norm, inverse: (0..setup.weights.classes()).map(inverse).collect() }
     }
 }
 
-impl Policy for PNorm {
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.rank_with(queue.user, books.allocated(queue.user), books)
-    }
-
-    fn shares(&self) -> Option<&dyn Shares> {
-        Some(self)
-    }
-}
-
-impl Shares for PNorm {
+impl Shares for PowerShares {
     fn rank_with(&self, user: UserId, held: &[u64], books: &Books) -> Rank {
-        let class = books.weight_class(user);
-        match &self.level {
-            Level::Exact(prices) => prices.rank(held, class),
-            Level::Power(norm, inverse) => {
-                let shares = held.iter().zip(&inverse[class]).map(|(&held, inverse)| held as f64 * inverse);
-                // The cast saturates.
-                Rank::new((norm.float(shares) * STEPS).round() as u128)
-            }
-        }
+        let inverse = &self.inverse[books.weight_class(user)];
+        let shares = held.iter().zip(inverse).map(|(&held, inverse)| held as f64 * inverse);
+        // The cast saturates.
+        Rank::new((self.norm.float(shares) * STEPS).round() as u128)
     }
 }
 
@@ -98,7 +79,8 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
+    use crate::Queue;
+    use plimsoll_base::units::{Dim, Resources, Time, Unit};
     use plimsoll_sim::books::{Partition, Weights};
 
     /// Computes the ranks of users with these allocations on a cluster of 9 CPU and 18 GB.
@@ -107,7 +89,7 @@ mod tests {
         let capacity = Resources([9000, 18_000, 0, 0, 0, 0, 0, 0]);
         let weights = Weights::default();
         let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
-        let policy = PNorm::new(&setup, p).expect("p is at least 1");
+        let policy = by_power(&setup, p).expect("p is at least 1");
         let mut books = Books::new(2, capacity, capacity, true, weights);
         let rank = |(user, held): (u32, &[u64; 2])| {
             books.open("somebody");

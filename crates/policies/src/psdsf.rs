@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::price::binary_fraction;
-use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot, StaticEquivalent};
+use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot, StaticEquivalent};
 use plimsoll_fair::PsDsf;
 use plimsoll_sim::books::Books;
 
@@ -57,3 +57,5 @@ impl Policy for Psdsf {
         Rank::wide(*value.high(), *value.low())
     }
 }
+
+impl Capabilities for Psdsf {}

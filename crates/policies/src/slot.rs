@@ -4,11 +4,10 @@
 //! reported. The run's `slowdown` defines how an over-committed machine slows down. Source: Hadoop's fair scheduler as in Ghodsi et al.,
 //! NSDI 2011, §7.2 and §7.3.
 
-use super::{Lens, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
+use super::{ByShare, Lens, Parsed, PolicyRow, Prices, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Resources;
 use plimsoll_fair::Slots;
-use plimsoll_sim::books::Books;
 
 /// `slot:K`
 pub static ROW: PolicyRow = PolicyRow {
@@ -24,45 +23,22 @@ pub static ROW: PolicyRow = PolicyRow {
     keys: &[],
     read: |given| match given.unwrap_or_default().parse::<u32>() {
         Ok(slots) if slots > 0 => {
-            let parsed = Parsed::new(Some(slots.to_string()), move |setup| Ok(Box::new(Slot::new(setup, slots)?)));
+            let parsed = Parsed::new(Some(slots.to_string()), move |setup| Ok(Box::new(by_slots(setup, slots)?)));
             Ok(parsed.like(move |_| Ok(StaticEquivalent::Slots(Slots { per_machine: slots }))))
         }
         _ => Err("slots per machine, at least 1, such as slot:12".to_owned()),
     },
 };
 
-/// Serves the user with the lowest `slots / w`, where a machine has K slots.
-///
-/// Cost: O(resources) per rank. A user must have one weight for all resources.
-pub struct Slot {
-    per_machine: u32,
-    prices: Prices,
-}
-
-impl Slot {
-    /// Creates the policy. Errors: [`Error::Policy`] when weights differ by resource.
-    pub fn new(setup: &Setup, per_machine: u32) -> Result<Slot> {
-        let weights = setup.weights;
-        if (0..weights.classes()).any(|class| weights.uniform(class).is_none()) {
-            let expected = "one weight per user for slots (a column 'weight'), since a slot is not a resource";
-            return Err(Error::policy(format!("slot:{per_machine}"), "weights by resource", expected));
-        }
-        let offered = Resources([u64::from(per_machine) * setup.machines, 0, 0, 0, 0, 0, 0, 0]);
-        let setup = Setup { capacity: offered, ..*setup };
-        Ok(Slot { per_machine, prices: Prices::new("slot", ShareNorm::Largest, &setup, |dim| dim == 0)? })
+/// Creates the policy that serves the user with the lowest `slots / w`, where a machine has `per_machine` slots. Errors: [`Error::Policy`]
+/// when weights differ by resource.
+fn by_slots(setup: &Setup, per_machine: u32) -> Result<ByShare<Prices>> {
+    let weights = setup.weights;
+    if (0..weights.classes()).any(|class| weights.uniform(class).is_none()) {
+        let expected = "one weight per user for slots (a column 'weight'), since a slot is not a resource";
+        return Err(Error::policy(format!("slot:{per_machine}"), "weights by resource", expected));
     }
-}
-
-impl Policy for Slot {
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
-        self.prices.rank_with(queue.user, books.allocated(queue.user), books)
-    }
-
-    fn shares(&self) -> Option<&dyn Shares> {
-        Some(&self.prices)
-    }
-
-    fn needs(&self) -> Needs {
-        Needs { lens: Lens::Slots(self.per_machine), ..Needs::default() }
-    }
+    let offered = Resources([u64::from(per_machine) * setup.machines, 0, 0, 0, 0, 0, 0, 0]);
+    let setup = Setup { capacity: offered, ..*setup };
+    Ok(ByShare::by_resource("slot", 0, &setup)?.with_lens(Lens::Slots(per_machine)))
 }

@@ -5,7 +5,7 @@
 //! is running / target, with targets rounded to 2^-24 of a task so that ranks are computed by integer division; users without running tasks
 //! are first. Not modelled: deviations of a user's tasks from their mean; a launch may exceed the target's bundle.
 
-use super::{Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
+use super::{Capabilities, Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_fair::Problem;
@@ -186,6 +186,8 @@ impl<S: TargetSolver> Policy for Target<S> {
         }
     }
 }
+
+impl<S: TargetSolver> Capabilities for Target<S> {}
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,7 @@
 //! penalty for remote input and no barrier hint.
 
 use super::keys::decimal;
-use super::{Ask, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Spot, Stale};
+use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Spot, Stale};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -87,3 +87,5 @@ impl Policy for Tetris {
         Rank::wide(u128::from(!self.eligible[queue.user.index()]), u128::MAX - aligned)
     }
 }
+
+impl Capabilities for Tetris {}

@@ -7,11 +7,10 @@
 //! Departures from the source: no deserved amounts, one priority for all users, and no reclaim from users above their share; shares are
 //! divided down to the base unit of a resource.
 
-use super::decay::{Adds, Memory, Usage};
+use super::decay::{Adds, Usage};
 use super::keys::{Keys, decimal};
-use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup, Stale};
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{Resources, Span, Time, UserId};
+use super::{ByUsage, Needs, Parsed, PolicyRow, Queue, Rank, Renewal, UsageRule};
+use plimsoll_base::units::{Resources, Span, UserId};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 use plimsoll_sim::books::Books;
 
@@ -32,7 +31,10 @@ pub static ROW: PolicyRow = PolicyRow {
         let k = keys.read("k", "K, a number from 0 to 1000", |text| decimal(text, 1000).filter(|k| *k <= 1_000_000))?;
         keys.end()?;
         let k = k.unwrap_or(1000);
-        Ok(Parsed::new(given.map(str::to_owned), move |setup| Ok(Box::new(TimeBased::new(setup, memory, k)))))
+        Ok(Parsed::new(given.map(str::to_owned), move |setup| {
+            let rule = TimeBased { capacity: setup.capacity, dims: setup.dims.len(), k, shares: Vec::new() };
+            Ok(Box::new(ByUsage::new(rule, Adds::Integral, memory, setup)))
+        }))
     },
 };
 
@@ -43,36 +45,21 @@ const PERIOD: Span = Span::from_secs(60);
 ///
 /// Cost: O(users * resources) per round, and all ranks if a share has changed.
 struct TimeBased {
-    usage: Usage,
     capacity: Resources,
     dims: usize,
     /// The factor K of past usage, in thousandths.
     k: u64,
     /// The fair shares of each user, by resource.
     shares: Vec<u64>,
-    /// Whether a period has ended since the shares were computed.
-    stale: bool,
 }
 
 impl TimeBased {
-    fn new(setup: &Setup, memory: Memory, k: u64) -> TimeBased {
-        let dims = setup.dims.len();
-        TimeBased {
-            usage: Usage::new(Adds::Integral, memory, dims),
-            capacity: setup.capacity,
-            dims,
-            k,
-            shares: Vec::new(),
-            stale: false,
-        }
-    }
-
     /// Computes the fair shares of all users in one resource.
-    fn divide(&self, d: usize, books: &Books) -> Vec<u64> {
-        let whole = u128::from(self.capacity.0[d]).saturating_mul(self.usage.elapsed());
+    fn divide(&self, d: usize, usage: &Usage, books: &Books) -> Vec<u64> {
+        let whole = u128::from(self.capacity.0[d]).saturating_mul(usage.elapsed());
         let claim = |user: usize| {
             let user = UserId(user as u32);
-            let used = self.usage.past(user)[d].saturating_mul(USAGE_ONE.into()).checked_div(whole).unwrap_or(0);
+            let used = usage.past(user)[d].saturating_mul(USAGE_ONE.into()).checked_div(whole).unwrap_or(0);
             Claim {
                 weight: books.weights().each(books.weight_class(user))[d],
                 request: u64::try_from(books.wanted(user, d)).unwrap_or(u64::MAX),
@@ -85,28 +72,20 @@ impl TimeBased {
     }
 }
 
-impl Policy for TimeBased {
+impl UsageRule for TimeBased {
+    const RENEWAL: Renewal = Renewal::Change;
+
     fn needs(&self) -> Needs {
         Needs { waiting_demand: true, ..Needs::default() }
     }
 
-    fn open(&mut self, _user: UserId, _name: &str) -> Result<()> {
-        self.usage.open();
-        Ok(())
-    }
-
-    fn prepare(&mut self, now: Time, books: &Books, changed: &[UserId]) -> Result<Stale> {
-        self.stale |= self.usage.pass(now);
-        if !std::mem::take(&mut self.stale) && changed.is_empty() {
-            return Ok(Stale::None);
-        }
-        let by_resource: Vec<Vec<u64>> = (0..self.dims).map(|d| self.divide(d, books)).collect();
+    fn renew(&mut self, usage: &Usage, books: &Books) -> bool {
+        let by_resource: Vec<Vec<u64>> = (0..self.dims).map(|d| self.divide(d, usage, books)).collect();
         let shares = (0..books.users()).flat_map(|user| by_resource.iter().map(move |shares| shares[user])).collect();
-        let same = std::mem::replace(&mut self.shares, shares) == self.shares;
-        Ok(if same { Stale::None } else { Stale::All })
+        std::mem::replace(&mut self.shares, shares) != self.shares
     }
 
-    fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+    fn rank(&self, queue: &Queue, _usage: &Usage, books: &Books) -> Rank {
         let shares = &self.shares[queue.user.index() * self.dims..][..self.dims];
         let (held, head) = (books.allocated(queue.user), books.head(queue.user));
         let part = |d: usize| match (held[d], head[d], shares[d]) {
@@ -115,11 +94,5 @@ impl Policy for TimeBased {
             (held, _, share) => (u128::from(held) << 64) / u128::from(share),
         };
         Rank::new((0..self.dims).map(part).max().unwrap_or(0))
-    }
-
-    fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) -> Option<Time> {
-        self.stale |= self.usage.pass(now);
-        self.usage.set_allocations(now, changed, books);
-        Some(self.usage.end())
     }
 }

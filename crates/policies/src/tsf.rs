@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::price::binary_fraction;
-use super::{Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup, StaticEquivalent};
+use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::UserId;
 use plimsoll_fair::{Across, Quantity};
@@ -87,3 +87,5 @@ impl Policy for Tsf {
         Rank::wide(*share.high(), *share.low())
     }
 }
+
+impl Capabilities for Tsf {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::books::{Books, WEIGHT_ONE};
 use plimsoll::error::{Error, Result};
-use plimsoll::policy::{Ask, Policy, Queue, Rank, Setup, Stale};
+use plimsoll::policy::{Ask, Capabilities, Policy, Queue, Rank, Setup, Stale};
 use plimsoll::units::{MAX_DIMS, Time, UserId};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -319,6 +319,8 @@ impl Policy for Ranked {
         self.state.get_mut().touch(queue.user);
     }
 }
+
+impl Capabilities for Ranked {}
 
 /// Returns bits with the same order as the numbers.
 fn ordered(value: f64) -> u64 {

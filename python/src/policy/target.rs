@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use plimsoll::books::Books;
 use plimsoll::error::Result;
 use plimsoll::fair::Problem;
-use plimsoll::policy::{Needs, Policy, Queue, Rank, Resolve, Setup, Stale, Target, TargetSolver};
+use plimsoll::policy::{Capabilities, Needs, Policy, Queue, Rank, Resolve, Setup, Stale, Target, TargetSolver};
 use plimsoll::units::{Time, UserId};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -83,3 +83,5 @@ impl Policy for Targeted {
         self.policy.settled(now, changed, books)
     }
 }
+
+impl Capabilities for Targeted {}

@@ -1,6 +1,6 @@
 //! A policy as a template: the user with the fewest running tasks is next.
 
-use super::{Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Capabilities, Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;
 
 /// `template`
@@ -25,3 +25,5 @@ impl Policy for Template {
         Rank::new(books.running(queue.user).into())
     }
 }
+
+impl Capabilities for Template {}

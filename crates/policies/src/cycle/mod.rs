@@ -27,8 +27,8 @@ pub use walk::{Member, Walk};
 use std::collections::{HashMap, VecDeque};
 
 use super::{
-    Ask, Needs, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningView, Setup, Stale,
-    Status, Verdict, Victims,
+    Ask, Capabilities, Explain, Needs, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room,
+    RunningView, Setup, Stale, Status, Verdict, Victims,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
@@ -165,20 +165,34 @@ impl<S: Scheduler> Policy for Cycled<S> {
         }
     }
 
-    fn nominated(&self, queue: &Queue) -> &[(MachineId, u32)] {
-        self.place(queue).map_or(&[], |place| &place.seats)
-    }
-
     fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
         self.places.clear();
         std::mem::take(&mut self.acted).then_some(now + PERIOD)
     }
+}
 
+impl<S: Scheduler> Capabilities for Cycled<S> {
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
         Some(self)
     }
 
-    fn standings(&self, books: &Books) -> Vec<Status> {
+    fn planner(&self) -> Option<&dyn Planner> {
+        Some(self)
+    }
+
+    fn explain(&self) -> Option<&dyn Explain> {
+        Some(self)
+    }
+}
+
+impl<S: Scheduler> Planner for Cycled<S> {
+    fn nominated(&self, queue: &Queue) -> &[(MachineId, u32)] {
+        self.place(queue).map_or(&[], |place| &place.seats)
+    }
+}
+
+impl<S: Scheduler> Explain for Cycled<S> {
+    fn status(&self, books: &Books) -> Vec<Status> {
         self.scheduler.standings(&self.tree, &self.table, books)
     }
 

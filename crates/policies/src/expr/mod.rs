@@ -23,7 +23,7 @@ use self::fixed::Rounded;
 use self::names::Var;
 use self::parse::{Ast, Parts, Test};
 use self::program::{Check, Fixed, Number, ProgramNode, View};
-use super::{Ask, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
+use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -294,3 +294,5 @@ impl Policy for Expression {
         }
     }
 }
+
+impl Capabilities for Expression {}

@@ -29,8 +29,8 @@ pub use file::{Amount, GroupEntry, GroupOrder, LabelTree, QuotaFile, Reclaim, Va
 use std::path::Path;
 
 use super::{
-    Ask, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption, PreemptsFor,
-    Queue, Rank, Reason, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, enough,
+    Ask, Capabilities, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
+    PreemptsFor, Queue, Rank, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, WaitList, enough,
 };
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
@@ -209,20 +209,28 @@ impl Policy for Quota {
         self.trees[queue.partition.index()].launched(queue, ask, books.partition(queue.partition));
     }
 
-    fn refused(&mut self, queue: &Queue, ask: &Ask, _reason: Reason, _books: &Books) {
-        self.trees[queue.partition.index()].refused(queue, ask);
+    fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
+        self.trees.iter().filter_map(|tree| tree.next(now)).min()
+    }
+}
+
+impl Capabilities for Quota {
+    fn preemption(&mut self) -> Option<&mut dyn Preemption> {
+        Some(self)
+    }
+
+    fn wait_list(&mut self) -> Option<&mut dyn WaitList> {
+        Some(self)
     }
 
     fn groups(&self) -> Option<&dyn Groups> {
         Some(self)
     }
+}
 
-    fn settled(&mut self, now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
-        self.trees.iter().filter_map(|tree| tree.next(now)).min()
-    }
-
-    fn preemption(&mut self) -> Option<&mut dyn Preemption> {
-        Some(self)
+impl WaitList for Quota {
+    fn postpone(&mut self, queue: &Queue, ask: &Ask) {
+        self.trees[queue.partition.index()].postpone(queue, ask);
     }
 }
 

@@ -399,8 +399,8 @@ impl Sharing {
         }
     }
 
-    /// See [`Policy::refused`](crate::Policy::refused).
-    pub fn refused(&mut self, queue: &Queue, ask: &Ask) {
+    /// See [`WaitList::postpone`](crate::WaitList::postpone).
+    pub fn postpone(&mut self, queue: &Queue, ask: &Ask) {
         self.set_stand(queue.user, MemberState::Refused);
         let (leaf, whole) = (self.users.member(queue.user).leaf, total(ask));
         self.users.set_ask(queue.user, whole.slice(self.tree.dims));

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
-use crate::policy::{Needs, Policy, PreemptsFor, Status};
+use crate::policy::{Explain, Needs, Policy, PreemptsFor};
 use crate::record::Recorder;
 use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
@@ -184,14 +184,9 @@ impl<'a> Engine<'a> {
         self.kernel.books()
     }
 
-    /// Returns the quantities that the policy uses, per user or group.
-    pub fn standings(&self) -> Vec<Status> {
-        self.kernel.policy().standings(self.kernel.books())
-    }
-
-    /// Returns whether the policy orders one user before another ([`Policy::compare_users`]).
-    pub fn compare_users(&self, one: UserId, other: UserId) -> Option<bool> {
-        self.kernel.policy().compare_users(one, other, self.kernel.books())
+    /// Returns the explanation of the policy's decisions, if it has one; the books for it are [`Engine::books`].
+    pub fn explain(&self) -> Option<&dyn Explain> {
+        self.kernel.policy().explain()
     }
 
     /// Ends the run at the present instant and reports unfinished tasks to the recorder. Errors: the recorder's.

@@ -1,14 +1,16 @@
 //! The interface between the engine and a policy: the user that is served next.
 //!
 //! The engine keeps the books ([`Books`]) and requests, before every launch, the rank of the users concerned from the policy
-//! ([`Policy::rank`]). A policy declares in [`Needs`] the data that it reads, and may reject a task ([`Policy::admit`]), divide users into
-//! groups ([`Groups`]) and preempt running tasks ([`Preemption`]). Everything else (placement, gangs, blocking, retries) is not part of a
-//! policy.
+//! ([`Policy::rank`]). A policy declares in [`Needs`] the data that it reads, and may reject a task ([`Policy::admit`]). Its optional
+//! interfaces are [`Capabilities`]: groups of users ([`Groups`]), preemption of running tasks ([`Preemption`]), and others. Everything else
+//! (placement, gangs, blocking, retries) is not part of a policy.
 
+mod capabilities;
 mod groups;
 pub mod inside;
 mod preemption;
 
+pub use capabilities::{Capabilities, Explain, Planner, Status, WaitList};
 pub use groups::{GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Owners, Unreturned};
 pub use inside::Inside;
 pub use preemption::{
@@ -17,7 +19,7 @@ pub use preemption::{
 
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{Resources, Time, UserId};
 
 /// The rank of a user: the lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,19 +163,6 @@ impl Lens {
     }
 }
 
-/// The quantities of one group or user that a policy uses.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Status {
-    /// The group or user.
-    pub name: String,
-    /// Names and values for display and tests; decisions use integers.
-    pub values: Vec<(String, f64)>,
-    /// The guaranteed amounts, in base units, regardless of the allocations of others; `None` for resources without a guarantee.
-    pub guaranteed: Resources<Option<u64>>,
-    /// The maximum allocation, in base units; `None` for resources without a limit.
-    pub limit: Resources<Option<u64>>,
-}
-
 /// The requirements of a policy on the engine; the engine maintains no data that no policy requires.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -197,9 +186,9 @@ pub struct Needs {
     /// Whether it ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it, the
     /// first in rank order is served, regardless of the placement rule.
     pub by_machine: bool,
-    /// Whether it preempts running tasks ([`Policy::preemption`]): an index of them is then maintained.
+    /// Whether it preempts running tasks ([`Capabilities::preemption`]): an index of them is then maintained.
     pub preempts_for: PreemptsFor,
-    /// Whether it plans the machines of launches ([`Policy::nominated`]).
+    /// Whether it plans the machines of launches ([`Planner::nominated`]).
     pub nominates: bool,
 }
 
@@ -215,11 +204,28 @@ pub enum PreemptsFor {
     ForOthers,
 }
 
-/// An allocation policy. Only [`Policy::rank`] has no default.
+/// An allocation policy. Only [`Policy::rank`] has no default. The optional interfaces are methods of [`Capabilities`], so that a policy
+/// without any implements that trait with an empty body.
+///
+/// ```
+/// use plimsoll_sim::books::Books;
+/// use plimsoll_sim::policy::{Capabilities, Policy, Queue, Rank};
+///
+/// /// Serves the user with the fewest running tasks.
+/// struct FewestTasks;
+///
+/// impl Policy for FewestTasks {
+///     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+///         Rank::new(books.running(queue.user).into())
+///     }
+/// }
+///
+/// impl Capabilities for FewestTasks {}
+/// ```
 ///
 /// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`] or
 /// [`Needs::after_launches`]; values that depend on all users are recomputed in [`Policy::prepare`].
-pub trait Policy: Send {
+pub trait Policy: Capabilities + Send {
     /// Returns its requirements; called before the run, with the same result at any time.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -256,45 +262,10 @@ pub trait Policy: Send {
     /// Records the launch of a head; the books contain it already.
     fn launched(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
 
-    /// Records that a head has to wait ([`Verdict::Wait`]), for this reason.
-    fn refused(&mut self, _queue: &Queue, _ask: &Ask, _reason: Reason, _books: &Books) {}
-
     /// Records the end of the instant `now`: the books stay unchanged until the next one. Users in `changed` have another allocation or
     /// pending demand than before it. Returns the time, later than `now`, of a round to be held even without an event: the end of a
     /// quantum, a deadline.
     fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
-        None
-    }
-
-    /// Returns the machines planned for the next tasks of a queue, and how many on each, if [`Needs::nominates`]. A machine without
-    /// room is ignored, and then the placement rule chooses; a gang uses all of them or none.
-    fn nominated(&self, _queue: &Queue) -> &[(MachineId, u32)] {
-        &[]
-    }
-
-    /// Returns its rule for preemption, if it has one; see [`Needs::preempts_for`].
-    fn preemption(&mut self) -> Option<&mut dyn Preemption> {
-        None
-    }
-
-    /// Returns its ranks for hypothetical allocations, if a user's rank is a share: for a rule that preempts tasks for fairness.
-    fn shares(&self) -> Option<&dyn Shares> {
-        None
-    }
-
-    /// Returns its groups of users, if it has groups: for metrics and tables.
-    fn groups(&self) -> Option<&dyn Groups> {
-        None
-    }
-
-    /// Returns the quantities of each of its groups that it uses, to explain its decisions. The books are those of its last decision.
-    fn standings(&self, _books: &Books) -> Vec<Status> {
-        Vec::new()
-    }
-
-    /// Returns whether one user goes before another by the rule as published, if the rule compares users pairwise. The rule is an order
-    /// only if the reverse comparison has the opposite result.
-    fn compare_users(&self, _one: UserId, _other: UserId, _books: &Books) -> Option<bool> {
         None
     }
 }

@@ -279,7 +279,9 @@ impl Kernel<'_> {
             Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
         };
         let (state, admission) = if waits {
-            self.context.policy.refused(&view, &ask, reason, &self.books);
+            if let Some(list) = self.context.policy.wait_list() {
+                list.postpone(&view, &ask);
+            }
             self.states.postpones = true;
             (QueueState::Postponed, Admission::Postponed)
         } else {

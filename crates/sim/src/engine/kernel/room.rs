@@ -30,7 +30,7 @@ impl Kernel<'_> {
     /// the plan, which replaces `plan`. Gangs that need devices, and those that are not `planned`, are placed by the placement rule.
     pub fn nominated(&self, slot: SetSlot, planned: bool, plan: &mut GangPlan) -> Option<MachineId> {
         let set = &self.work.sets[slot];
-        let parts = self.context.policy.nominated(&self.work.view(slot));
+        let parts = self.context.policy.planner()?.nominated(&self.work.view(slot));
         let &(first, _) = parts.first()?;
         let scope = self.work.queues.scope(set.queue);
         let need = self.work.sets.needs(slot).1;

@@ -16,6 +16,8 @@ impl Policy for ByArrival {
     }
 }
 
+impl crate::policy::Capabilities for ByArrival {}
+
 /// The number of tasks that finished, and of those that were stopped.
 #[derive(Default)]
 struct Ends {

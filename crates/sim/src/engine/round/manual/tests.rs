@@ -3,7 +3,7 @@
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
 use crate::engine::{Engine, OnBlocked, Options, RunContext, run};
-use crate::policy::{Ask, Policy, Queue, Rank, Reason, Verdict};
+use crate::policy::{Ask, Capabilities, Policy, Queue, Rank, Reason, Verdict};
 use crate::record::{Recorder, TaskRecord};
 use crate::workload::{TaskSet, Workload};
 use plimsoll_base::error::Result;
@@ -25,6 +25,8 @@ impl Policy for ServingOrder {
         if self.admits { Verdict::Yes } else { Verdict::Wait(Reason::Rule("somebody outside decides")) }
     }
 }
+
+impl Capabilities for ServingOrder {}
 
 /// Each task that ended: user, first number, machine, start and count.
 #[derive(Default)]
