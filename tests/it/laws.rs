@@ -56,7 +56,7 @@ fn check(
         labels: None,
     };
     let make = || -> Box<dyn Policy> { spec.build(&setup).expect("a policy for the cluster") };
-    let mut options = *options;
+    let mut options = options.clone();
     if make().needs().by_machine {
         // No user has precedence.
         options.on_blocked = OnBlocked::Skip;

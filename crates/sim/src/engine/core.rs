@@ -10,7 +10,7 @@ use super::arrive::Intake;
 use super::change_log::{ChangeLog, QueueChange};
 use super::faults::Draws;
 use super::gang::GangPlan;
-use super::inside::Ordered;
+use super::job_order::Ordered;
 use super::jobs::{ActiveSet, JobSlot, Jobs, SetSlot, Sets};
 use super::livelock::Livelock;
 use super::preemption_limits::PreemptionBudget;
@@ -173,7 +173,7 @@ impl<'a> Core<'a> {
             (None, PreemptsFor::Reclaims) => Some(Victims::default()),
             (None, PreemptsFor::Never) => (eventful || options.faults.is_some()).then(Victims::default),
         };
-        let ordered = options.inside.map(|order| Ordered::new(order, *books.capacity()));
+        let ordered = options.job_order.clone().map(|order| Ordered::new(order, *books.capacity()));
         let watched = cluster.memory().filter(|_| options.slowdown.is_some() && !site.pooled);
         let notes = ChangeLog {
             freed: (options.hoard.is_some() && !site.pooled).then(Vec::new),
@@ -185,7 +185,7 @@ impl<'a> Core<'a> {
         };
         Core {
             outside,
-            options: *options,
+            options: options.clone(),
             now: Time::ZERO,
             books,
             site,

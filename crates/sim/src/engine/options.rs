@@ -2,9 +2,10 @@
 
 use super::{Distance, Faults, PreemptFrom, PreemptionLimits, Slowdown};
 use crate::cluster::Placement;
-use crate::policy::Inside;
+use crate::policy::JobOrder;
 use plimsoll_base::named;
 use plimsoll_base::units::{Span, Time};
+use std::sync::Arc;
 
 named! {
     /// The rule of a round for a next task in rank order that does not fit.
@@ -53,7 +54,7 @@ named! {
 }
 
 /// Engine options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The placement rule.
     pub placement: Placement,
@@ -62,7 +63,7 @@ pub struct Options {
     /// The order among users of equal rank.
     pub ties: Ties,
     /// The order of each user's own task sets; the usual one if absent.
-    pub inside: Option<&'static dyn Inside>,
+    pub job_order: Option<Arc<dyn JobOrder>>,
     /// The slowdown of machines with over-committed memory; not for a pooled cluster.
     pub slowdown: Option<Slowdown>,
     /// The factors for tasks away from the machines where they would run best; not for a pooled cluster.

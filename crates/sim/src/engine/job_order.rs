@@ -5,12 +5,13 @@
 //! service and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any instant.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::jobs::{ActiveSet, JobSlot, SetSlot, Sets};
 use super::queues::{QueueId, place, turn};
 use super::running::Running;
-use crate::policy::Inside;
-use crate::policy::inside::{JobView, SetView, SizeSource, WHOLE};
+use crate::policy::JobOrder;
+use crate::policy::job_order::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
@@ -66,7 +67,7 @@ impl JobFacts {
 
 /// The queued sets of all queues, in order.
 pub(super) struct Ordered {
-    order: &'static dyn Inside,
+    order: Arc<dyn JobOrder>,
     capacity: Resources,
     line: BTreeSet<SetKey>,
     sets: Vec<SetFacts>,
@@ -76,7 +77,7 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    pub fn new(order: &'static dyn Inside, capacity: Resources) -> Ordered {
+    pub fn new(order: Arc<dyn JobOrder>, capacity: Resources) -> Ordered {
         Ordered { order, capacity, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
     }
 
@@ -86,7 +87,7 @@ impl Ordered {
     }
 
     /// Returns the name of the order, for a message.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         self.order.name()
     }
 
