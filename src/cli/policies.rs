@@ -5,7 +5,7 @@ use serde_json::json;
 use super::screen::{Alignment, Grid};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
-use crate::policy::inside::ORDERS;
+use crate::policy::job_order::ORDERS;
 use crate::policy::{PolicySpec, QueueKey};
 
 /// List every policy with its parameters and source

@@ -228,7 +228,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, origin: SettingOrigin) ->
     Ok(Options {
         // Overwritten for each run (seed) and each policy (job order).
         seed: 0,
-        inside: None,
+        job_order: None,
         placement,
         slowdown: placed(&key("slowdown"), &cluster.slowdown, placement)?,
         distance: placed(&key("distance"), &cluster.distance, placement)?,

@@ -109,7 +109,7 @@ fn of_cell(plan: &Plan, KnownWorkload { outline, is_whole }: &KnownWorkload, las
         engine::check_control(cluster, &plan.options)?;
     }
     for policy in &plan.policies {
-        let options = Options { inside: policy.inside, ..plan.options };
+        let options = Options { job_order: policy.job_order.clone(), ..plan.options };
         let mut made = environment.policy(policy, options.placement)?;
         engine::check(&*made, cluster, &options)?;
         let users = plan.services.iter().map(|service| service.user.as_str()).chain(outline.users.iter());

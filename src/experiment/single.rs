@@ -37,7 +37,7 @@ pub struct Simulation<'a> {
     /// A file of weights.
     pub weights: Option<&'a Pinned>,
     /// Engine options.
-    pub options: Options,
+    pub options: &'a Options,
     /// The control plane between scheduler and machines, if there is one.
     pub control: Option<&'a ControlPlan>,
     /// Online services in addition to the workload.
@@ -56,7 +56,7 @@ impl<'a> Simulation<'a> {
             workload,
             cluster: &plan.cluster,
             weights: plan.weights.as_ref(),
-            options: plan.options,
+            options: &plan.options,
             control: plan.control.as_ref(),
             services: &plan.services,
             sample: plan.sample,
@@ -136,7 +136,8 @@ pub fn simulate(
         let kinds: BTreeSet<[u64; MAX_DIMS]> = cluster.capacities.iter().map(|capacity| capacity.0).collect();
         collector.pooled_machines = kinds.into_iter().map(Resources).collect();
     }
-    let options = Options { seed: to.seed.unwrap_or_default(), inside: policy.inside, ..simulation.options };
+    let options =
+        Options { seed: to.seed.unwrap_or_default(), job_order: policy.job_order.clone(), ..*simulation.options };
     let mut world = simulation.control.map(|control| control.world(options.seed));
     let mut run_context = RunContext::lent(&mut *source, &mut *policy_object, &mut collector);
     if let Some(world) = &mut world {

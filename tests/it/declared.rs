@@ -10,7 +10,7 @@ use plimsoll::cluster::Placement;
 use plimsoll::column::{Better, Kind, Unit};
 use plimsoll::output::requests::kinds;
 use plimsoll::output::schema::Table;
-use plimsoll::policy::inside::{ORDERS, USUAL};
+use plimsoll::policy::job_order::{ORDERS, USUAL};
 use plimsoll::policy::{NAMES, Name, Of, PolicySpec};
 use plimsoll::queues::{self, FORMATS, KEYS};
 use plimsoll::units::Dim;

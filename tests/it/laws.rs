@@ -56,7 +56,7 @@ fn check(
         labels: None,
     };
     let make = || -> Box<dyn Policy> { spec.build(&setup).expect("a policy for the cluster") };
-    let mut options = *options;
+    let mut options = options.clone();
     if make().needs().by_machine {
         // Such a policy ranks pairs of user and machine, so that no single user is first and could end the round.
         options.on_blocked = OnBlocked::Skip;

@@ -79,7 +79,7 @@ impl Laws {
         }
         Laws {
             policy,
-            options: *options,
+            options: options.clone(),
             dims: cluster.dims.len(),
             offered,
             machines,

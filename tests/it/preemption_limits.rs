@@ -70,7 +70,7 @@ pub fn replay(policy: &str, header: &str, rows: &str, machines: &str, options: &
     let named = Registry::default().policy(policy)?;
     let mut policy = named.build(&setup)?;
     let mut log = Log::default();
-    let options = Options { audit: true, inside: named.inside, ..*options };
+    let options = Options { audit: true, job_order: named.job_order.clone(), ..*options };
     engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options, &mut log)?;
     Ok(log.0)
 }
@@ -389,7 +389,7 @@ fn without_settings_nothing_changes() {
         let options = preempt(PreemptFor::Urgent, seed % 3);
         let zero = "1000000/1us".parse().expect("a limit");
         let none = PreemptionLimits { limit: Some(zero), ..PreemptionLimits::default() };
-        let [plain, other] = [options, with(options, none)]
+        let [plain, other] = [options.clone(), with(options, none)]
             .map(|options| replay("drf", WITH_GANGS, &rows, "2x6c", &options).expect("a run"));
         assert_eq!(plain, other, "seed {seed}");
         assert_eq!(plain.iter().map(|ran| ran.lost).sum::<u64>(), lost_by_stops(&plain));

@@ -9,7 +9,7 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement, Shortage};
 use plimsoll::engine::{self, Options, Outcome, Preempt, PreemptFor, PreemptFrom, RunContext};
 use plimsoll::error::Result;
-use plimsoll::policy::inside::ORDERS;
+use plimsoll::policy::job_order::ORDERS;
 use plimsoll::policy::{
     Ask, Capabilities, Lens, Needs, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Room, RunningView, Verdict,
     Victims,
@@ -180,9 +180,9 @@ impl Capabilities for InTurn {}
 fn attained_service_grows_while_a_job_waits() {
     let rows = "l,u,0,300,1,false\nj,u,0,1000,1,false\nj,u,100,10,1,false\n\
                 k,u,100,150,1,false\nk,u,160,20,1,false\nm,u,160,1000,1,false\n";
-    let las = ORDERS.iter().find(|order| order.name() == "las").copied();
+    let las = ORDERS.iter().find(|order| order.name() == "las").cloned();
     let mut ended = Ends::default();
-    run(&mut InTurn, rows, 3, &mut ended, Options { inside: las, ..Options::default() }).expect("a run");
+    run(&mut InTurn, rows, 3, &mut ended, Options { job_order: las, ..Options::default() }).expect("a run");
     let starts = |job: &str| -> Vec<u64> {
         ended.0.iter().filter(|(name, ..)| name == job).map(|(_, start, ..)| *start).collect()
     };
@@ -193,7 +193,7 @@ fn attained_service_grows_while_a_job_waits() {
 fn urgent_tasks_and_other_orders_do_not_go_together() {
     let options = Options {
         preempt: Some(Preempt { within: Span::ZERO, whom: PreemptFor::Urgent, from: PreemptFrom::Any }),
-        inside: ORDERS.first().copied(),
+        job_order: ORDERS.first().cloned(),
         ..Options::default()
     };
     let message =

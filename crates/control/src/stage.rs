@@ -154,7 +154,7 @@ impl Testbed {
         let setup =
             PolicySetup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
         let mut policy = self.policy()?.build(&setup)?;
-        let options = Options { until: Some(HORIZON), ..self.options };
+        let options = Options { until: Some(HORIZON), ..self.options.clone() };
         let (mut source, mut recorder) = (workload.source(), HeartbeatRecorder(go_on));
         let context = RunContext::lent(&mut source, &mut *policy, &mut recorder).under(&mut world);
         let mut engine = Engine::new(context, cluster, weights, &options)?;

@@ -148,7 +148,7 @@ impl Simulation {
         let log = Arc::new(Mutex::new(EpisodeLog::new(&episode.users, cluster.total())));
         let rows = Box::new(EpisodeRows::new(Arc::clone(&episode)));
         let context = RunContext::own(rows, Box::new(AdmitNone), Box::new(RecorderHandle::new(Arc::clone(&log))));
-        let options = Options { seed, ..*options };
+        let options = Options { seed, ..options.clone() };
         let engine = Engine::new(context, Arc::clone(cluster), Weights::default(), &options)?;
         let line = JobLine::new(episode.jobs(), self.setting.observation.window(), cluster.total(), cluster.dims.len());
         (self.episode, self.times) = (Some(Arc::clone(&episode)), vec![JobTimes::default(); episode.jobs()]);

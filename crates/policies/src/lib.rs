@@ -64,10 +64,10 @@ use by_usage::{ByUsage, Renewal, UsageRule};
 
 pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
-pub use plimsoll_sim::policy::inside;
+pub use plimsoll_sim::policy::job_order;
 pub use plimsoll_sim::policy::{
-    Ask, Capabilities, Cause, Explain, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, Inside, Lens,
-    Needs, Owners, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningTasks,
+    Ask, Capabilities, Cause, Explain, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, JobOrder,
+    Lens, Needs, Owners, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room, RunningTasks,
     RunningView, Shares, Spot, Stale, Status, Unreturned, Verdict, Victims, WaitList, enough,
 };
 pub use price::{Prices, ShareNorm};

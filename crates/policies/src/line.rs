@@ -1,6 +1,6 @@
 //! One queue for the jobs of all users, in the run's order inside users: `line/srpt`, `line/las`.
 //!
-//! The orders and their sources are in [`inside`](super::inside).
+//! The orders and their sources are in [`job_order`](super::job_order).
 
 use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank};
 use plimsoll_sim::books::Books;

@@ -14,7 +14,7 @@ use super::spec::{PolicySpec, Setup};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_fair::quota::PerUser;
 use plimsoll_fair::{FillingRoom, Mechanism, OnBlocked, ServingKey, Ties, WholeTasks};
-use plimsoll_sim::policy::inside::{Inside, split};
+use plimsoll_sim::policy::job_order::{JobOrder, split};
 
 /// The static counterpart of `quota:FILE` for users without a file: every user is a group of its own.
 const QUOTA: &str = "quota";
@@ -41,7 +41,7 @@ pub struct NamedPolicy {
     /// The source text of a user-defined policy, if it has one.
     pub code: Option<Code>,
     /// The order of each user's own task sets; the default order if `None`.
-    pub inside: Option<&'static dyn Inside>,
+    pub job_order: Option<Arc<dyn JobOrder>>,
     maker: Arc<Maker>,
 }
 
@@ -54,13 +54,13 @@ impl NamedPolicy {
         name: impl Into<String>,
         maker: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> NamedPolicy {
-        NamedPolicy { name: name.into(), files: Vec::new(), code: None, inside: None, maker: Arc::new(maker) }
+        NamedPolicy { name: name.into(), files: Vec::new(), code: None, job_order: None, maker: Arc::new(maker) }
     }
 
     /// Creates a policy without files under this name.
     pub fn from_spec(name: impl Into<String>, spec: PolicySpec) -> NamedPolicy {
-        let inside = spec.inside();
-        NamedPolicy { inside, ..NamedPolicy::new(name, move |setup| spec.build(setup)) }
+        let job_order = spec.job_order().cloned();
+        NamedPolicy { job_order, ..NamedPolicy::new(name, move |setup| spec.build(setup)) }
     }
 
     /// Creates a built-in policy over groups, with these groups.
@@ -83,9 +83,9 @@ impl NamedPolicy {
     }
 
     /// Returns the policy with another order inside users, which is appended to its name.
-    pub fn with_inside(self, inside: Option<&'static dyn Inside>) -> NamedPolicy {
-        let name = inside.map(|order| format!("{}/{}", self.name, order.name()));
-        NamedPolicy { name: name.unwrap_or(self.name), inside: inside.or(self.inside), ..self }
+    pub fn with_job_order(self, job_order: Option<Arc<dyn JobOrder>>) -> NamedPolicy {
+        let name = job_order.as_ref().map(|order| format!("{}/{}", self.name, order.name()));
+        NamedPolicy { name: name.unwrap_or(self.name), job_order: job_order.or(self.job_order), ..self }
     }
 
     /// Builds the policy for a run. Errors: those of its constructor.
@@ -198,8 +198,8 @@ impl Registry {
         if let Some(own) = own(name) {
             return Ok(own);
         }
-        let (name, inside) = split(name)?;
-        let twice = |order: Option<&dyn Inside>, of: Option<&dyn Inside>| match (order, of) {
+        let (name, job_order) = split(name)?;
+        let twice = |own: Option<&Arc<dyn JobOrder>>| match (&job_order, own) {
             (Some(order), Some(_)) => {
                 let expected = format!("either 'order' in the expression or /{}, not both", order.name());
                 Err(Error::plan("policy", format!("'{name}'"), expected))
@@ -208,13 +208,13 @@ impl Registry {
         };
         let policy = match own(name) {
             Some(own) => {
-                twice(inside, own.inside)?;
+                twice(own.job_order.as_ref())?;
                 own
             }
             None => {
                 let spec: PolicySpec = name.parse()?;
                 spec.runs()?;
-                twice(inside, spec.inside())?;
+                twice(spec.job_order())?;
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
                 match spec.file().map(|path| (inline(path), folder.join(path))) {
                     Some((Some(at), _)) if spec.is_queued() => {
@@ -231,7 +231,7 @@ impl Registry {
                 }
             }
         };
-        Ok(policy.with_inside(inside))
+        Ok(policy.with_job_order(job_order))
     }
 }
 

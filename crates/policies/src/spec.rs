@@ -15,7 +15,7 @@ use plimsoll_base::error::{Error, Result, alternatives, nearest};
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Filling, FillingRoom, Mechanism, Norm, OnBlocked, ServingKey, Slots, Ties, WholeTasks};
 use plimsoll_sim::books::Weights;
-use plimsoll_sim::policy::inside::Inside;
+use plimsoll_sim::policy::job_order::JobOrder;
 
 /// All built-in policies, in the order of listings.
 static ROWS: &[&PolicyRow] = &[
@@ -121,7 +121,7 @@ pub struct Parsed {
     parameter: Option<String>,
     maker: Maker,
     counterpart: Box<Find>,
-    inside: Option<&'static dyn Inside>,
+    job_order: Option<Arc<dyn JobOrder>>,
 }
 
 enum Maker {
@@ -140,7 +140,7 @@ impl Parsed {
         parameter: Option<String>,
         build: impl Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> Parsed {
-        Parsed { parameter, maker: Maker::Plain(Box::new(build)), counterpart: Box::new(|_| Ok(None)), inside: None }
+        Parsed { parameter, maker: Maker::Plain(Box::new(build)), counterpart: Box::new(|_| Ok(None)), job_order: None }
     }
 
     /// Creates a policy that is built from the groups in a file; `@NAME` is the table `[quota.NAME]` of a plan.
@@ -150,7 +150,7 @@ impl Parsed {
         build: impl Fn(&QuotaFile, &Setup) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
     ) -> Parsed {
         let maker = Maker::Grouped(path.into(), Box::new(build));
-        Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)), inside: None }
+        Parsed { parameter: Some(parameter.to_owned()), maker, counterpart: Box::new(|_| Ok(None)), job_order: None }
     }
 
     /// Creates a policy that is built from the queues in a file, if one is given, in one of its variants; `@NAME` is the table
@@ -163,7 +163,7 @@ impl Parsed {
             return Err("a file of queues after the colon, or no colon".to_owned());
         }
         let maker = Maker::Queued(given.map(PathBuf::from), Box::new(build));
-        Ok(Parsed { parameter: given.map(str::to_owned), maker, counterpart: Box::new(|_| Ok(None)), inside: None })
+        Ok(Parsed { parameter: given.map(str::to_owned), maker, counterpart: Box::new(|_| Ok(None)), job_order: None })
     }
 
     /// Creates a static allocation that no run can use; `instead` is the alternatives for runs.
@@ -173,7 +173,7 @@ impl Parsed {
         counterpart: impl Fn(&[String]) -> Result<StaticEquivalent> + Send + Sync + 'static,
     ) -> Parsed {
         let maker = Maker::None(instead.into());
-        Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)), inside: None }.like(counterpart)
+        Parsed { parameter, maker, counterpart: Box::new(|_| Ok(None)), job_order: None }.like(counterpart)
     }
 
     /// Creates a policy without parameters. Errors: a parameter is given.
@@ -194,8 +194,8 @@ impl Parsed {
     }
 
     /// Returns the policy with an order of its own inside users.
-    pub fn ordered(self, inside: Option<&'static dyn Inside>) -> Parsed {
-        Parsed { inside, ..self }
+    pub fn ordered(self, job_order: Option<Arc<dyn JobOrder>>) -> Parsed {
+        Parsed { job_order, ..self }
     }
 
     /// Returns the policy with a static counterpart.
@@ -247,8 +247,8 @@ impl PolicySpec {
     }
 
     /// Returns the order inside users that is a part of the policy, if there is one.
-    pub fn inside(&self) -> Option<&'static dyn Inside> {
-        self.parsed.inside
+    pub fn job_order(&self) -> Option<&Arc<dyn JobOrder>> {
+        self.parsed.job_order.as_ref()
     }
 
     /// Returns the policy's allocation of divisible tasks, for instances with these resources. Errors: an unknown resource, and policies

@@ -64,7 +64,7 @@ impl Mechanism for Simulated {
             placement: Placement::Pooled,
             on_blocked: self.on_blocked.into(),
             until: Some(Time::ZERO),
-            inside: self.policy.inside,
+            job_order: self.policy.job_order.clone(),
             ..Options::default()
         };
         let mut launches = Launches::default();

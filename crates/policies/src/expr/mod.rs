@@ -44,12 +44,12 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let text = given.unwrap_or_default();
         let Parts { rank, admit, order } = parse::parse(text)?;
-        let inside = order.map(|order| order::named(text, &order)).transpose()?;
+        let job_order = order.map(|order| order::named(text, &order)).transpose()?;
         let name = text.to_owned();
         let parsed = Parsed::new(Some(name.clone()), move |setup| {
             Ok(Box::new(Expression::new(&name, &rank, admit.as_ref(), setup)?))
         });
-        Ok(parsed.ordered(inside))
+        Ok(parsed.ordered(job_order))
     },
 };
 

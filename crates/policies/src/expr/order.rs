@@ -1,12 +1,12 @@
 //! The part of an expression that orders a user's own task sets.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::names::Var;
 use super::parse::Ast;
 use super::program::View;
 use super::{Formula, KEY_BITS};
-use crate::inside::{Inside, SetView, SizeSource};
+use crate::job_order::{JobOrder, SetView, SizeSource};
 use plimsoll_base::units::Time;
 
 /// An order of task sets by the value of an expression.
@@ -17,7 +17,7 @@ struct ByKey {
     moves: bool,
 }
 
-impl Inside for ByKey {
+impl JobOrder for ByKey {
     fn name(&self) -> &str {
         &self.name
     }
@@ -70,13 +70,8 @@ impl View for SetValues<'_> {
     }
 }
 
-/// Returns the order of this part of an expression. It is never freed; each text is compiled once. Errors: the expected form.
-pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
-    static KNOWN: Mutex<Vec<&'static ByKey>> = Mutex::new(Vec::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(order) = known.iter().find(|order| order.name == text) {
-        return Ok(*order);
-    }
+/// Returns the order of this part of an expression. Errors: the expected form.
+pub fn named(text: &str, order: &Ast) -> Result<Arc<dyn JobOrder>, String> {
     let mut names = Vec::new();
     order.names(&mut |var| names.push(var));
     let estimates = [Var::Estimate, Var::JobSize, Var::JobLeft];
@@ -84,7 +79,5 @@ pub fn named(text: &str, order: &Ast) -> Result<&'static dyn Inside, String> {
         if names.iter().any(|var| estimates.contains(var)) { SizeSource::Estimate } else { SizeSource::Nothing };
     let moves = names.iter().any(|var| [Var::JobLeft, Var::JobAttained].contains(var));
     let formula = Formula::new(order, None, KEY_BITS)?;
-    let order: &'static ByKey = Box::leak(Box::new(ByKey { name: text.to_owned(), formula, size_source, moves }));
-    known.push(order);
-    Ok(order)
+    Ok(Arc::new(ByKey { name: text.to_owned(), formula, size_source, moves }))
 }

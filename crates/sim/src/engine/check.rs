@@ -53,13 +53,13 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         );
     }
     let by_order = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Order);
-    if by_order && options.inside.is_none() {
+    if by_order && options.job_order.is_none() {
         return wrong(
             "tasks are stopped for those that come first in the order (preempt_for = 'order'), and the order is the usual one; \
              expected a policy with an order, such as line/srpt or drf/las, or preempt_for = 'urgent'",
         );
     }
-    if let (Some(order), Some(_), false) = (options.inside, options.preempt, share || by_order) {
+    if let (Some(order), Some(_), false) = (&options.job_order, options.preempt, share || by_order) {
         // Otherwise a preempted task could be the next of its user again, before the more urgent task that made the request.
         let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
         return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));

@@ -105,7 +105,7 @@ impl<'a> Engine<'a> {
             remote.control.open(kernel.offers());
         }
         let round = Round::new(&needs, options.on_blocked);
-        Ok(Engine { kernel, round, extensions, options: *options, instants: 0, wake: None, cut: false })
+        Ok(Engine { kernel, round, extensions, options: options.clone(), instants: 0, wake: None, cut: false })
     }
 
     /// Starts tasks before the first step, so that a run can begin from a given state. Takes the next row of the source, which must be the
@@ -317,7 +317,7 @@ fn settings(options: &Options, needs: &Needs, cluster: &Cluster, extensions: &Ex
     Settings {
         placement: options.placement,
         ties: options.ties,
-        order: options.inside,
+        order: options.job_order.clone(),
         distance: options.distance,
         limits: options.preemption_limits,
         seed: options.seed,

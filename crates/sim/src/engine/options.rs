@@ -1,16 +1,18 @@
 //! Engine options: each setting is defined by the part of the engine that it belongs to.
 
+use std::sync::Arc;
+
 use super::extensions::{Faults, OnFailure, Preempt, Slowdown};
 use super::kernel::Ties;
 use super::kernel::budget::PreemptionLimits;
 use super::kernel::pace::Distance;
 use super::round::OnBlocked;
 use crate::cluster::Placement;
-use crate::policy::Inside;
+use crate::policy::JobOrder;
 use plimsoll_base::units::{Span, Time};
 
 /// Engine options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The placement rule.
     pub placement: Placement,
@@ -19,7 +21,7 @@ pub struct Options {
     /// The order among users of equal rank.
     pub ties: Ties,
     /// The order of each user's own task sets; the usual one if absent.
-    pub inside: Option<&'static dyn Inside>,
+    pub job_order: Option<Arc<dyn JobOrder>>,
     /// The slowdown of machines with over-committed memory; not for a pooled cluster.
     pub slowdown: Option<Slowdown>,
     /// The factors for tasks away from the machines where they would run best; not for a pooled cluster.

@@ -7,12 +7,12 @@
 
 mod capabilities;
 mod groups;
-pub mod inside;
+pub mod job_order;
 mod preemption;
 
 pub use capabilities::{Capabilities, Explain, Planner, Status, WaitList};
 pub use groups::{GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Owners, Unreturned};
-pub use inside::Inside;
+pub use job_order::JobOrder;
 pub use preemption::{
     Cause, Gang, Head, Pending, Preemption, Reclaims, Room, RunningTasks, RunningView, Shares, Victims, enough,
 };
@@ -61,7 +61,7 @@ pub struct Queue {
     pub place: u64,
     /// Priority of that task, 0 (most urgent) to 9.
     pub priority: u8,
-    /// Its key in the run's order inside users ([`Inside::key`]); `None` in the default order.
+    /// Its key in the run's order inside users ([`JobOrder::key`]); `None` in the default order.
     pub key: Option<u128>,
 }
 

@@ -32,7 +32,7 @@ pub struct RunningTasks<'a> {
     pub partition: Partition,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// Their key in the order inside users ([`Inside`](super::Inside)): a higher key is later; 0 unless the rule uses it.
+    /// Their key in the order inside users ([`JobOrder`](super::JobOrder)): a higher key is later; 0 unless the rule uses it.
     pub order: u128,
     /// Their machine.
     pub machine: MachineId,

@@ -5,13 +5,14 @@
 //! service and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any instant.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::ids::{JobSlot, QueueId, SetSlot};
 use super::queues::{place, turn};
 use super::running::Running;
 use super::sets::{ActiveSet, Sets};
-use crate::policy::Inside;
-use crate::policy::inside::{JobView, SetView, SizeSource, WHOLE};
+use crate::policy::JobOrder;
+use crate::policy::job_order::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
@@ -67,7 +68,7 @@ impl JobFacts {
 
 /// The queued sets of all queues, in order.
 pub struct Ordered {
-    order: &'static dyn Inside,
+    order: Arc<dyn JobOrder>,
     capacity: Resources,
     line: BTreeSet<SetKey>,
     sets: Vec<SetFacts>,
@@ -77,7 +78,7 @@ pub struct Ordered {
 }
 
 impl Ordered {
-    pub fn new(order: &'static dyn Inside, capacity: Resources) -> Ordered {
+    pub fn new(order: Arc<dyn JobOrder>, capacity: Resources) -> Ordered {
         Ordered { order, capacity, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
     }
 
@@ -87,7 +88,7 @@ impl Ordered {
     }
 
     /// Returns the name of the order, for a message.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         self.order.name()
     }
 

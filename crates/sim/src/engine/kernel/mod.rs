@@ -96,7 +96,7 @@ use work::Work;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Machines, Placement};
-use crate::policy::{Ask, Inside, Needs, Policy, PreemptsFor, Queue};
+use crate::policy::{Ask, JobOrder, Needs, Policy, PreemptsFor, Queue};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 
@@ -108,7 +108,7 @@ pub struct Settings {
     /// The order among users of equal rank.
     pub ties: Ties,
     /// The order of each user's own task sets; the usual one if absent.
-    pub order: Option<&'static dyn Inside>,
+    pub order: Option<Arc<dyn JobOrder>>,
     /// The factors for tasks away from the machines where they would run best.
     pub distance: Option<Distance>,
     /// Limits and costs of preemption.
@@ -197,7 +197,7 @@ impl<'a> Kernel<'a> {
             books.keep_machines(if site.pooled { &pool } else { &site.offers });
         }
         site.update_totals(&mut books);
-        let ordered = settings.order.map(|order| Ordered::new(order, *books.capacity()));
+        let ordered = settings.order.take().map(|order| Ordered::new(order, *books.capacity()));
         Kernel {
             context,
             now: Time::ZERO,

@@ -8,7 +8,7 @@
 //! far, including stopped tasks. Sizes use the user's estimate (the trace's `estimate_s`); `sjf:true` and `srpt:true` use the true
 //! duration, like an oracle.
 
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{JobId, Span, Time, UserId, span};
@@ -20,11 +20,11 @@ pub struct JobView {
     pub waiting: u64,
     /// Number of its running tasks.
     pub running: u64,
-    /// Task-microseconds: the size, by the durations of [`Inside::size_source`]; 0 if the order uses no sizes.
+    /// Task-microseconds: the size, by the durations of [`JobOrder::size_source`]; 0 if the order uses no sizes.
     pub size: u128,
     /// Task-microseconds: the size of the unfinished tasks, less the time that running tasks have run so far; at least 0.
     pub left: u128,
-    /// The attained service: in task-microseconds or, by an order that is [`Inside::by_demand`], in microseconds of the whole cluster times
+    /// The attained service: in task-microseconds or, by an order that is [`JobOrder::by_demand`], in microseconds of the whole cluster times
     /// [`WHOLE`].
     pub attained: u128,
 }
@@ -68,9 +68,9 @@ pub enum SizeSource {
     Truth,
 }
 
-/// An order of a user's task sets. It must be stateless: a set's key is a function of the set and the instant alone, and changes only when
-/// tasks of its job start, end or are stopped, unless [`Inside::moves`].
-pub trait Inside: Sync {
+/// An order of a user's task sets, owned by the runs that use it. It must be stateless: a set's key is a function of the set and the instant alone, and changes only when
+/// tasks of its job start, end or are stopped, unless [`JobOrder::moves`].
+pub trait JobOrder: Send + Sync {
     /// Returns the name behind the slash.
     fn name(&self) -> &str;
 
@@ -106,15 +106,15 @@ pub trait Inside: Sync {
     }
 }
 
-impl PartialEq for dyn Inside {
-    fn eq(&self, other: &dyn Inside) -> bool {
+impl PartialEq for dyn JobOrder {
+    fn eq(&self, other: &dyn JobOrder) -> bool {
         self.name() == other.name()
     }
 }
 
-impl Eq for dyn Inside {}
+impl Eq for dyn JobOrder {}
 
-impl std::fmt::Debug for dyn Inside {
+impl std::fmt::Debug for dyn JobOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -130,7 +130,7 @@ struct SetOrder {
     key: fn(&SetView, Time) -> u128,
 }
 
-impl Inside for SetOrder {
+impl JobOrder for SetOrder {
     fn name(&self) -> &str {
         self.name
     }
@@ -159,7 +159,7 @@ impl Inside for SetOrder {
 /// The name of the default order, which needs no key: see the header of this file.
 pub const USUAL: &str = "priority";
 
-static FIFO: SetOrder = SetOrder {
+const FIFO: SetOrder = SetOrder {
     name: "fifo",
     meaning: "By arrival, whatever the priority.",
     source: "folklore",
@@ -168,7 +168,7 @@ static FIFO: SetOrder = SetOrder {
     key: |set, _| u128::from(set.release.0) << 64 | u128::from(set.place),
 };
 
-static SJF: SetOrder = SetOrder {
+const SJF: SetOrder = SetOrder {
     name: "sjf",
     meaning: "The job of the least size first, as its user estimates it.",
     source: "Smith, Naval Research Logistics Quarterly 1956 (shortest processing time)",
@@ -177,14 +177,14 @@ static SJF: SetOrder = SetOrder {
     key: |set, _| set.job.size,
 };
 
-static SJF_TRUE: SetOrder = SetOrder {
+const SJF_TRUE: SetOrder = SetOrder {
     name: "sjf:true",
     meaning: "The job of the least true size first.",
     size_source: SizeSource::Truth,
     ..SJF
 };
 
-static SRPT: SetOrder = SetOrder {
+const SRPT: SetOrder = SetOrder {
     name: "srpt",
     meaning: "The job with the least size left first, as its user estimates it.",
     source: "Schrage, Operations Research 1968",
@@ -193,14 +193,14 @@ static SRPT: SetOrder = SetOrder {
     key: |set, _| set.job.left,
 };
 
-static SRPT_TRUE: SetOrder = SetOrder {
+const SRPT_TRUE: SetOrder = SetOrder {
     name: "srpt:true",
     meaning: "The job with the least true size left first.",
     size_source: SizeSource::Truth,
     ..SRPT
 };
 
-static LAS: SetOrder = SetOrder {
+const LAS: SetOrder = SetOrder {
     name: "las",
     meaning: "The job that has attained the least service first.",
     source: "Nuyens and Wierman, Performance Evaluation 2008 (foreground-background)",
@@ -209,7 +209,7 @@ static LAS: SetOrder = SetOrder {
     key: |set, _| set.job.attained,
 };
 
-static EDF: SetOrder = SetOrder {
+const EDF: SetOrder = SetOrder {
     name: "edf",
     meaning: "The set with the earliest deadline first, those without one last.",
     source: "Liu and Layland, Journal of the ACM 1973",
@@ -226,7 +226,7 @@ struct Queues {
     thresholds: Vec<u64>,
 }
 
-impl Inside for Queues {
+impl JobOrder for Queues {
     fn name(&self) -> &str {
         &self.name
     }
@@ -263,34 +263,28 @@ impl Inside for Queues {
 
 const QUEUES: &str = "tiresias:";
 
-/// Returns the order `tiresias:SPAN[,SPAN...]`, which is allocated once per name and never freed. Errors: the expected form.
-fn queues(name: &str) -> Result<&'static dyn Inside> {
-    static KNOWN: Mutex<Vec<&'static Queues>> = Mutex::new(Vec::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(order) = known.iter().find(|order| order.name == name) {
-        return Ok(*order);
-    }
+/// Returns the order `tiresias:SPAN[,SPAN...]`. Errors: the expected form.
+fn queues(name: &str) -> Result<Arc<dyn JobOrder>> {
     let spans = name.trim_start_matches(QUEUES).split(',').map(|text| span(text).map(|span| span.0));
     let thresholds = spans.collect::<std::result::Result<Vec<u64>, _>>().unwrap_or_default();
     if thresholds.is_empty() || thresholds[0] == 0 || !thresholds.is_sorted_by(|a, b| a < b) {
         let expected = "rising spans above 0 for which a job may have the whole cluster, such as tiresias:10s,2m";
         return Err(Error::plan("policy", format!("'{name}'"), expected));
     }
-    let order: &'static Queues = Box::leak(Box::new(Queues { name: name.to_owned(), thresholds }));
-    known.push(order);
-    Ok(order)
+    Ok(Arc::new(Queues { name: name.to_owned(), thresholds }))
 }
 
 /// All orders except the default one, as listed for users; an order with parameters appears with example values.
-pub static ORDERS: LazyLock<Vec<&'static dyn Inside>> = LazyLock::new(|| {
+pub static ORDERS: LazyLock<Vec<Arc<dyn JobOrder>>> = LazyLock::new(|| {
+    let orders = [FIFO, SJF, SJF_TRUE, SRPT, SRPT_TRUE, LAS, EDF].map(|order| Arc::new(order) as Arc<dyn JobOrder>);
     let tiresias = queues("tiresias:10s,2m").expect("rising spans");
-    vec![&FIFO, &SJF, &SJF_TRUE, &SRPT, &SRPT_TRUE, &LAS, &EDF, tiresias]
+    orders.into_iter().chain([tiresias]).collect()
 });
 
 /// Splits a policy's name into the part before its last slash and the order behind it; `None` is the default order. Other text after a
 /// slash belongs to the policy's argument if there is a colon before it (such as the path of a file of quotas). Errors: [`Error::Plan`] for
 /// such text without a colon before it, and for invalid queue thresholds.
-pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
+pub fn split(name: &str) -> Result<(&str, Option<Arc<dyn JobOrder>>)> {
     let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };
     if suffix == USUAL {
         return Ok((policy, None));
@@ -299,7 +293,7 @@ pub fn split(name: &str) -> Result<(&str, Option<&'static dyn Inside>)> {
         return queues(suffix).map(|order| (policy, Some(order)));
     }
     if let Some(order) = ORDERS.iter().find(|order| order.name() == suffix) {
-        return Ok((policy, Some(*order)));
+        return Ok((policy, Some(Arc::clone(order))));
     }
     if policy.contains(':') {
         return Ok((name, None));
@@ -317,15 +311,15 @@ mod tests {
 
     #[test]
     fn an_order_stands_behind_the_last_slash() {
-        let of = |name| split(name).map(|(policy, order)| (policy, order.map(|order| order.name())));
+        let of = |name| split(name).map(|(policy, order)| (policy, order.map(|order| order.name().to_owned())));
         assert_eq!(of("drf").expect("a name"), ("drf", None));
         assert_eq!(of("drf/priority").expect("a name"), ("drf", None));
         assert_eq!(of("quota:a/b.toml").expect("a name"), ("quota:a/b.toml", None));
-        assert_eq!(of("quota:a/b.toml/las").expect("a name"), ("quota:a/b.toml", Some("las")));
-        assert_eq!(of("drf/srpt:true").expect("a name"), ("drf", Some("srpt:true")));
+        assert_eq!(of("quota:a/b.toml/las").expect("a name"), ("quota:a/b.toml", Some("las".to_owned())));
+        assert_eq!(of("drf/srpt:true").expect("a name"), ("drf", Some("srpt:true".to_owned())));
         let message = split("drf/srtp").unwrap_err().to_string();
         assert!(message.contains("did you mean 'drf/srpt'"), "{message}");
-        assert_eq!(of("line/tiresias:10s,1h").expect("a name"), ("line", Some("tiresias:10s,1h")));
+        assert_eq!(of("line/tiresias:10s,1h").expect("a name"), ("line", Some("tiresias:10s,1h".to_owned())));
         for bad in ["line/tiresias:", "line/tiresias:1h,10s", "line/tiresias:0s", "line/tiresias:x"] {
             let message = split(bad).expect_err("no spans").to_string();
             assert!(message.contains("rising spans"), "{message}");
