@@ -10,7 +10,7 @@ use super::following::Preceding;
 use super::names::{JobName, JobNames, Names};
 use super::{Source, TaskSet, Texts};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
+use plimsoll_base::units::{Dim, JobId, Span, Time, UserId};
 
 /// Rows per chunk. Memory is reserved by chunk.
 const CHUNK: usize = 1 << 12;
@@ -116,8 +116,8 @@ pub struct SharedRows {
 impl SharedRows {
     /// Reads a source from its start. It must not depend on the ends of jobs ([`Source::job_finished`]).
     ///
-    /// Reading stops at the first row that is submitted after `until`, unless rows may wait for other jobs. It also stops at the first error
-    /// of the source: a run that gets there receives the error from its own source. `reserve` is called with the number of bytes
+    /// Reading stops at the first row that is submitted after `until`, unless rows may wait for other jobs. It also stops at the first
+    /// error of the source: a run that gets there receives the error from its own source. `reserve` is called with the number of bytes
     /// before they are used; if it returns `false`, the result is `None`. Errors: those of `reserve`.
     pub fn read(
         source: &mut dyn Source,
@@ -162,35 +162,32 @@ impl SharedRows {
     /// Returns a source that starts from the beginning; `open` opens the original source.
     pub fn source<'a>(&'a self, open: impl Fn() -> Result<Box<dyn Source + 'a>> + Send + 'a) -> Replayed<'a> {
         let last = JobId(0);
-        Replayed { rows: self, open: Box::new(open), next: 0, ahead: None, last, rest: None }
+        Replayed {
+            rows: self,
+            open: Box::new(open),
+            next: 0,
+            ahead: TaskSet::default(),
+            is_ahead: false,
+            last,
+            rest: None,
+        }
     }
 
-    /// Returns a stored row as it was read.
-    fn get(&self, at: usize) -> Option<TaskSet> {
-        let (chunk, at) = (self.chunks.get(at / CHUNK)?, at % CHUNK);
-        let (row, dims) = (chunk.rows.get(at)?, self.dims.len());
+    /// Copies a stored row into `set`. Returns whether there is such a row.
+    fn copy(&self, at: usize, set: &mut TaskSet) -> bool {
+        let Some(chunk) = self.chunks.get(at / CHUNK) else { return false };
+        let (at, dims) = (at % CHUNK, self.dims.len());
+        let Some(row) = chunk.rows.get(at) else { return false };
         let shape = &self.shapes[row.shape as usize];
-        let mut demand = Resources::ZERO;
-        demand.0[..dims].copy_from_slice(&chunk.demands[at * dims..][..dims]);
-        Some(TaskSet {
-            row: row.row,
-            job: row.job,
-            user: row.user,
-            submit: row.submit,
-            duration: row.duration,
-            tasks: row.tasks,
-            demand,
-            stage: shape.stage,
-            after: shape.after.clone(),
-            priority: shape.priority,
-            gang: shape.gang,
-            label: shape.label,
-            location: shape.location,
-            stable: shape.stable,
-            estimate: value(&chunk.estimates, at),
-            deadline: value(&chunk.deadlines, at),
-            preceding: value(&chunk.preceding, at),
-        })
+        (set.row, set.job, set.user, set.tasks) = (row.row, row.job, row.user, row.tasks);
+        (set.submit, set.duration) = (row.submit, row.duration);
+        set.demand.0[..dims].copy_from_slice(&chunk.demands[at * dims..][..dims]);
+        (set.stage, set.priority, set.gang) = (shape.stage, shape.priority, shape.gang);
+        (set.label, set.location, set.stable) = (shape.label, shape.location, shape.stable);
+        set.after.clone_from(&shape.after);
+        (set.estimate, set.deadline) = (value(&chunk.estimates, at), value(&chunk.deadlines, at));
+        set.preceding = value(&chunk.preceding, at);
+        true
     }
 }
 
@@ -233,7 +230,8 @@ impl Reader {
         let [jobs, shapes, users, others] = self.reserved;
         let known = texts.stages.len() + texts.labels.len() + texts.locations.len();
         self.reserved = [rows.jobs.len(), rows.shapes.len(), source.users().len(), known];
-        let jobs: usize = rows.jobs[jobs..].iter().map(|job| size_of::<JobName>() + text_bytes(job)).sum();
+        // A list that grows has up to as many free places.
+        let jobs: usize = rows.jobs[jobs..].iter().map(|job| 2 * size_of::<JobName>() + text_bytes(job)).sum();
         // Each shape is stored in the list and in the map.
         let after = |shape: &Shape| size_of_val(&*shape.after);
         let shapes: usize = rows.shapes[shapes..].iter().map(|shape| 2 * (size_of::<Shape>() + after(shape))).sum();
@@ -284,7 +282,9 @@ pub struct Replayed<'a> {
     open: Box<dyn Fn() -> Result<Box<dyn Source + 'a>> + Send + 'a>,
     /// The number of stored rows that were taken.
     next: usize,
-    ahead: Option<TaskSet>,
+    /// The next stored row, if `is_ahead`. Its memory is reused, because a row is expensive to move.
+    ahead: TaskSet,
+    is_ahead: bool,
     /// The job of the row taken last.
     last: JobId,
     /// The original source, at the first row that is not stored.
@@ -292,6 +292,12 @@ pub struct Replayed<'a> {
 }
 
 impl<'a> Replayed<'a> {
+    /// Copies the next stored row, unless that was done. Returns whether there is one.
+    fn advance(&mut self) -> bool {
+        self.is_ahead = self.is_ahead || self.rows.copy(self.next, &mut self.ahead);
+        self.is_ahead
+    }
+
     /// Returns the original source if all stored rows were taken and the source has more. Errors: those of the source.
     fn rest(&mut self) -> Result<Option<&mut Box<dyn Source + 'a>>> {
         if self.next == self.rows.rows && !self.rows.is_complete && self.rest.is_none() {
@@ -311,22 +317,22 @@ impl Source for Replayed<'_> {
     }
 
     fn peek(&mut self) -> Result<Option<&TaskSet>> {
-        if self.ahead.is_none() {
-            self.ahead = self.rows.get(self.next);
-        }
-        if self.ahead.is_some() {
-            return Ok(self.ahead.as_ref());
+        if self.advance() {
+            return Ok(Some(&self.ahead));
         }
         self.rest()?.map_or(Ok(None), |rest| rest.peek())
     }
 
     fn next_set(&mut self) -> Result<Option<TaskSet>> {
-        let Some(set) = self.ahead.take().or_else(|| self.rows.get(self.next)) else {
+        if !self.advance() {
             return self.rest()?.map_or(Ok(None), |rest| rest.next_set());
-        };
+        }
+        self.is_ahead = false;
         self.next += 1;
+        let set = &mut self.ahead;
         self.last = set.job;
-        Ok(Some(set))
+        let (after, preceding) = (std::mem::take(&mut set.after), set.preceding.take());
+        Ok(Some(TaskSet { after, preceding, ..set.clone() }))
     }
 
     fn job_name(&self) -> JobName {
