@@ -13,7 +13,7 @@ use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_
 use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
-use plimsoll::experiment::{Destination, Simulation, Supply, Window, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{PolicySpec, Registry, Setup};
 use plimsoll::record::Recorder;
@@ -94,7 +94,7 @@ fn csv(workload: &Workload) -> Input {
 }
 
 /// Runs everything from CSV text to tables.
-fn experiment(supply: &Supply, placement: Placement, folder: &Path) -> u64 {
+fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64 {
     let simulation = Simulation {
         supply,
         workload: "bench",
@@ -217,7 +217,7 @@ fn replay(criterion: &mut Criterion) {
     for (users, prefix) in [(100, 30_000), (100_000, 2_000)] {
         for (arrivals, burst) in [("flat", false), ("burst", true)] {
             let workload = workload(users, burst);
-            let supply = Supply::Csv(csv(&workload), Vec::new());
+            let supply = SharedSupply::from(Supply::Csv(csv(&workload), Vec::new()));
             let folder = tempfile::tempdir().expect("a temporary folder");
             for (place, placement) in [("pooled", Placement::Pooled), ("first-fit", Placement::FirstFit)] {
                 let mut group = criterion.benchmark_group(format!("replay/{users} users/{arrivals}/{place}"));

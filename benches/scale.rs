@@ -23,7 +23,7 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::{Error, Result};
-use plimsoll::experiment::{Destination, Simulation, Supply, Window, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{PolicySpec, Registry, Setup};
 use plimsoll::record::{Launch, Recorder, TaskRecord};
@@ -109,7 +109,7 @@ impl Recorder for Clock {
 }
 
 /// Runs the engine alone. Returns the sorted latencies of the instants in the second half, and the machine of each task.
-fn latencies(supply: &Supply, spec: &ClusterSpec) -> (Vec<u32>, Clock) {
+fn latencies(supply: &SharedSupply, spec: &ClusterSpec) -> (Vec<u32>, Clock) {
     let mut source = supply.source().expect("a workload");
     let cluster = Cluster::new(spec, source.dims()).expect("a cluster");
     let weights = Weights::default();
@@ -212,7 +212,7 @@ const HEADING: &str = "machines a job      tasks    at once     CPU s  tasks/CPU
 
 fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
-    let supply = Supply::Generated(Generated::Workload(workload(machines, tasks, each)));
+    let supply = SharedSupply::from(Supply::Generated(Generated::Workload(workload(machines, tasks, each))));
     // Resets the maximum memory, if the system supports it.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (before, resident, _) = spent();
@@ -311,7 +311,11 @@ fn main() {
 /// whole microseconds, rounded up.
 fn decide(machines: u64) -> String {
     let spec = ClusterSpec::parse("machines", &format!("{machines}x{}c{}g", MACHINE.0, MACHINE.1)).expect("machines");
-    let supply = Supply::Generated(Generated::Workload(workload(machines, tasks_for(machines, 1_000_000), 1)));
+    let supply = SharedSupply::from(Supply::Generated(Generated::Workload(workload(
+        machines,
+        tasks_for(machines, 1_000_000),
+        1,
+    ))));
     let (steady, _) = latencies(&supply, &spec);
     let mut text = format!(
         "# Time of an instant that launches something, at {machines} machines: cargo bench --bench scale -- --decide FILE\n\

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use plimsoll::experiment::study::{Shard, listed};
-use plimsoll::experiment::{Destination, Simulation, Study, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Simulation, Study, simulate};
 use plimsoll::policy::Registry;
 
 const SEEDS: u64 = 10;
@@ -77,7 +77,7 @@ fn run_in_memory(path: &Path, from: u64, to: u64) {
     let study = Study::read(path, &[], &Registry::default()).expect("a plan");
     let plan = &study.cells[0];
     for &seed in plan.seeds.iter().filter(|seed| (from..to).contains(seed)) {
-        let supply = plan.workload.supply(seed).expect("a workload");
+        let supply = SharedSupply::from(plan.workload.supply(seed).expect("a workload"));
         let to = Destination {
             folder: None,
             policy: plan.policies[0].name.clone(),

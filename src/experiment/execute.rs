@@ -1,11 +1,11 @@
 //! Executes a study: all its runs, on all cores.
 //!
 //! Each run is written when it ends. In a resumed study, complete runs are kept and only the others are executed. Runs with the same
-//! workload share one supply, so that a workload is generated once for all policies and cells. If the number of seeds depends on a
-//! precision, cells get more seeds in rounds until the precision is reached. The results folder is locked, and files that do not belong to
-//! the complete study are removed at the end, except for shards.
+//! workload and seed start one after the other and share one supply, so that a workload is read or generated once for all policies and
+//! cells. If the number of seeds depends on a precision, cells get more seeds in rounds until the precision is reached. The results folder
+//! is locked, and files that do not belong to the complete study are removed at the end, except for shards.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use super::plan::{Plan, WorkloadPlan};
 use super::preflight::{check, workloads};
+use super::shared::{Key, Lease, Supplies};
 use super::single::{Simulated, Simulation, simulate};
 use super::sinks::Destination;
 use super::study::folder;
@@ -21,7 +22,7 @@ use super::study::identity::{ids, is_repeatable, metadata, record};
 use super::study::receipt::{Receipt, ReceiptState};
 use super::study::{Shard, Study};
 use super::summary::RunSummary;
-use super::supply::{Shared, Supply};
+use super::supply::Supply;
 use crate::error::{Error, Result};
 use crate::output::folder::{check_output, of_cell};
 use crate::output::lock::Lock;
@@ -71,6 +72,8 @@ pub struct Request<'a> {
     pub mode: Mode,
     /// The shard of the runs to execute; all runs if absent.
     pub shard: Option<Shard>,
+    /// The largest memory for rows that runs share, in bytes; with 0 each run reads its trace itself. See [`super::ROW_MEMORY`].
+    pub row_memory: u64,
 }
 
 /// The outcome of a study.
@@ -210,7 +213,9 @@ struct Runner<'a> {
     inputs: BTreeMap<String, Option<String>>,
     /// Workload index of each cell.
     workloads: Vec<usize>,
-    supplies: Mutex<HashMap<(usize, u64), Arc<Shared>>>,
+    /// The latest horizon of the cells with each workload.
+    horizons: Vec<Time>,
+    supplies: Supplies,
     /// Whether each cell belongs to this shard as a whole.
     owned: Vec<bool>,
     /// The removed files of the results that this study replaces; `None` until they are removed.
@@ -227,8 +232,14 @@ impl<'a> Runner<'a> {
     fn new(study: &'a Study, request: &'a Request, progress: &'a dyn Progress) -> Result<Runner<'a>> {
         let digests = &*study.files;
         let ids = of_cells(study, |plan| ids(plan, digests))?;
+        let (workloads, firsts) = workloads(study);
+        let mut horizons = vec![Time::ZERO; firsts.len()];
+        for (plan, &workload) in study.cells.iter().zip(&workloads) {
+            horizons[workload] = horizons[workload].max(plan.options.until.unwrap_or(Time::NEVER));
+        }
         Ok(Runner {
-            workloads: workloads(study).0,
+            workloads,
+            horizons,
             metadata: of_cells(study, |plan| metadata(plan, digests))?,
             inputs: record(study, digests)?,
             owned: owned(study, &ids, request.shard),
@@ -238,7 +249,7 @@ impl<'a> Runner<'a> {
             study,
             request,
             progress,
-            supplies: Mutex::default(),
+            supplies: Supplies::new(request.row_memory),
             number: AtomicUsize::new(0),
             made: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
@@ -246,8 +257,8 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Returns the runs of this shard for these numbers of seeds, ordered by workload and seed, so that each workload is generated once
-    /// for all policies and cells.
+    /// Returns the runs of this shard for these numbers of seeds, ordered by workload and seed, so that runs that share a supply are
+    /// adjacent.
     fn runs(&self, seeds: &[usize]) -> Vec<RunIndex> {
         let mut runs: Vec<RunIndex> = Vec::new();
         for (cell, plan) in self.study.cells.iter().enumerate().filter(|(cell, _)| self.owned[*cell]) {
@@ -281,7 +292,9 @@ impl<'a> Runner<'a> {
         if self.request.mode == Mode::Gather && !open.is_empty() {
             return Err(self.lacking(&open));
         }
-        let made = open.par_iter().with_max_len(1).map(|&index| Ok((index, self.run(index, seeds)?)));
+        open.iter().try_for_each(|&(cell, _, seed)| self.supplies.announce(self.key(cell, seed)))?;
+        // Runs start in this order on any number of threads, so that few workloads are in memory at one time.
+        let made = open.iter().par_bridge().map(|&index| Ok((index, self.run(index, seeds)?)));
         ended.extend(made.collect::<Result<Vec<_>>>()?);
         Ok(ended)
     }
@@ -331,7 +344,8 @@ impl<'a> Runner<'a> {
 
     fn run(&self, (cell, policy, seed): RunIndex, seeds: &[usize]) -> Result<Ended> {
         let plan = &self.study.cells[cell];
-        let supply = self.supply(cell, seed)?;
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let supply = self.supply(cell, seed, number)?;
         let name = plan.workload.name();
         let simulation = Simulation::new(plan, &supply, &name);
         let folder = self.folder(cell);
@@ -344,7 +358,6 @@ impl<'a> Runner<'a> {
             tables: plan.tables.clone(),
             metadata: self.metadata[cell].clone(),
         };
-        let number = self.number.fetch_add(1, Ordering::Relaxed);
         self.progress.started(number, supply.tasks());
         let id = &self.ids[cell][policy][seed];
         let shared = folder.as_ref().filter(|_| self.request.shard.is_some());
@@ -391,17 +404,19 @@ impl<'a> Runner<'a> {
         folder::describe(plan, &of_cell(folder, &plan.cell), seeds, &self.study.files)
     }
 
-    /// Returns the workload of a seed, shared by all runs with the same workload.
-    fn supply(&self, cell: usize, seed: usize) -> Result<Arc<Supply>> {
+    /// Returns the key of a cell's workload under a seed.
+    fn key(&self, cell: usize, seed: usize) -> Key {
         let plan = &self.study.cells[cell];
-        let seed = if plan.workload.is_seeded() { plan.seeds[seed] } else { 0 };
-        let shared = {
-            let mut supplies = self.supplies.lock().map_err(|_| Error::Interrupted)?;
-            supplies.entry((self.workloads[cell], seed)).or_default().clone()
-        };
-        // A trace is opened once: an imported one stays in memory for all policies.
-        shared
-            .get(!plan.workload.is_seeded(), || supply(plan, seed, self.study, self.progress))
+        (self.workloads[cell], if plan.workload.is_seeded() { plan.seeds[seed] } else { 0 })
+    }
+
+    /// Returns the workload of a seed for the run with this number, shared by all runs with the same workload.
+    fn supply(&self, cell: usize, seed: usize, number: usize) -> Result<Lease<'_>> {
+        let (plan, key) = (&self.study.cells[cell], self.key(cell, seed));
+        let make = || supply(plan, key.1, self.study, self.progress);
+        let mut heartbeat = || self.progress.tick(number, Time::ZERO, 0);
+        self.supplies
+            .get(key, self.horizons[key.0], make, &mut heartbeat)
             .map_err(|error| self.study.located(cell, error))
     }
 }

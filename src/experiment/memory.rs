@@ -1,4 +1,10 @@
-//! Estimates the memory that a run may still need. It grows with the number of distinct users, which is unknown for a streamed trace.
+//! Limits of memory: that of the users of a run, and that of rows which several runs share.
+//!
+//! The memory of a run grows with the number of distinct users, which is unknown for a streamed trace: [`MemoryGuard`] estimates what the
+//! run may still need. [`RowMemory`] limits the rows of all workloads in use at one time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -7,6 +13,50 @@ const USER: u64 = 600;
 
 /// The number of users at the first check.
 const FIRST: usize = 1 << 20;
+
+/// The largest memory for rows that runs share, in bytes. A row of two resources takes 56 bytes, and its job 48.
+pub const ROW_MEMORY: u64 = 1 << 30;
+
+/// The part of the free memory that shared rows may take: one in this number.
+const PART: u64 = 4;
+
+/// The memory left for rows that runs share.
+#[derive(Clone, Debug)]
+pub(super) struct RowMemory(Arc<AtomicU64>);
+
+impl RowMemory {
+    /// Allows `most` bytes, and at most a quarter of the free memory.
+    pub fn new(most: u64) -> RowMemory {
+        RowMemory(Arc::new(AtomicU64::new(free().map_or(most, |free| most.min(free / PART)))))
+    }
+
+    /// Returns an empty reservation.
+    pub fn reservation(&self) -> Reservation {
+        Reservation { left: self.0.clone(), bytes: 0 }
+    }
+}
+
+/// Memory of the rows of one workload. It is returned when the reservation is dropped.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    left: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// Reserves further bytes. Returns whether that many were left.
+    pub fn grow(&mut self, bytes: u64) -> bool {
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        self.bytes += if taken.is_ok() { bytes } else { 0 };
+        taken.is_ok()
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
 
 /// Checks that the memory is sufficient for one run.
 #[derive(Debug)]
@@ -81,6 +131,17 @@ mod tests {
         let message = room.check(8000).expect_err("4.6 MiB more do not fit").to_string();
         assert!(message.contains("8000 users so far") && message.contains("-j 1"), "{message}");
         assert!(MemoryGuard { next: 1000, free: || None }.check(usize::MAX).is_ok());
+    }
+
+    #[test]
+    fn reservations_share_a_limit() {
+        let memory = RowMemory(Arc::new(AtomicU64::new(100)));
+        let (mut one, mut two) = (memory.reservation(), memory.reservation());
+        assert!(one.grow(60) && two.grow(40) && !two.grow(1));
+        drop(one);
+        assert!(two.grow(60) && !two.grow(1));
+        drop(two);
+        assert!(memory.reservation().grow(100) && RowMemory::new(0).0.load(Ordering::Relaxed) == 0);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use super::collect::Collector;
 use super::control::ControlPlan;
 use super::groups::GroupWatch;
 use super::plan::Plan;
+use super::shared::SharedSupply;
 use super::sinks::{Destination, Sinks};
 use super::summary::{self, RunSummary};
-use super::supply::Supply;
 use crate::books::Weights;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options, RunContext};
@@ -29,7 +29,7 @@ use crate::workload::{Following, Service, WithServices};
 #[derive(Clone, Copy)]
 pub struct Simulation<'a> {
     /// The workload.
-    pub supply: &'a Supply,
+    pub supply: &'a SharedSupply,
     /// The name of the workload.
     pub workload: &'a str,
     /// The machines.
@@ -50,7 +50,7 @@ pub struct Simulation<'a> {
 
 impl<'a> Simulation<'a> {
     /// Returns the simulation of a plan with this supply; `workload` is the name of the workload.
-    pub fn new(plan: &'a Plan, supply: &'a Supply, workload: &'a str) -> Simulation<'a> {
+    pub fn new(plan: &'a Plan, supply: &'a SharedSupply, workload: &'a str) -> Simulation<'a> {
         Simulation {
             supply,
             workload,

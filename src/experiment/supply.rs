@@ -1,11 +1,10 @@
 //! The supply of a run's workload: a source that can be opened again for every policy.
 //!
 //! Canonical traces are streamed; imported traces and generated workloads are in memory. Selection of jobs and estimates of durations wrap
-//! another supply. A supply may be shared by concurrent runs ([`Shared`]).
+//! another supply. `shared.rs` shares a supply and its rows among runs.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
 
 use crate::cluster::Mix;
 use crate::error::{Error, Result};
@@ -31,24 +30,6 @@ pub enum Supply {
     Thinned(Box<Supply>, f64, u64),
     /// Another supply with estimates of durations by a model and a seed.
     Estimated(Box<Supply>, Estimates, u64),
-}
-
-/// A supply that several runs share. It is made when it is first needed, and dropped when no run uses it, unless it is kept.
-#[derive(Default)]
-pub(super) struct Shared {
-    slot: Mutex<(Weak<Supply>, Option<Arc<Supply>>)>,
-}
-
-impl Shared {
-    pub fn get(&self, stays: bool, make: impl FnOnce() -> Result<Supply>) -> Result<Arc<Supply>> {
-        let mut slot = self.slot.lock().map_err(|_| Error::Interrupted)?;
-        if let Some(supply) = slot.0.upgrade() {
-            return Ok(supply);
-        }
-        let supply = Arc::new(make()?);
-        *slot = (Arc::downgrade(&supply), stays.then(|| supply.clone()));
-        Ok(supply)
-    }
 }
 
 impl Supply {
@@ -115,18 +96,34 @@ impl Supply {
 
     /// Returns the most frequent demands, read from the start; for a closed loop those of the first jobs.
     pub fn mix(&self) -> Result<Mix> {
-        const MOST: usize = 100;
-        let mut source = self.source()?;
-        let mut tasks = HashMap::new();
-        let mut order = Vec::new();
-        while let Some(set) = source.next_set()? {
-            let count = tasks.entry(set.demand).or_insert_with(|| {
-                order.push(set.demand);
-                0u64
-            });
-            *count += u64::from(set.tasks);
+        mix(&mut *self.source()?)
+    }
+
+    /// Returns whether each source reads, selects or estimates the rows again, with the same result.
+    pub(super) fn is_streamed(&self) -> bool {
+        match self {
+            Supply::Csv(..) | Supply::Parquet(..) => true,
+            Supply::Imported(_) | Supply::Generated(_) => false,
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => !supply.is_a_loop(),
         }
-        Ok(Mix::new(order.into_iter().map(|demand| (demand, tasks[&demand])), MOST))
+    }
+
+    /// Returns whether later submissions depend on when earlier jobs end.
+    fn is_a_loop(&self) -> bool {
+        match self {
+            Supply::Generated(generated) => matches!(generated, Generated::Loop(_)),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.is_a_loop(),
+            Supply::Csv(..) | Supply::Parquet(..) | Supply::Imported(_) => false,
+        }
+    }
+
+    /// Checks that the file of a streamed trace is unchanged. Errors: [`Error::Io`].
+    pub(super) fn check(&self) -> Result<()> {
+        match self {
+            Supply::Csv(input, _) | Supply::Parquet(input, _) => input.check(),
+            Supply::Imported(_) | Supply::Generated(_) => Ok(()),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.check(),
+        }
     }
 
     /// Returns the number of tasks, if it is known without reading a trace completely.
@@ -148,6 +145,21 @@ impl Supply {
             Supply::Csv(..) | Supply::Parquet(..) | Supply::Generated(Generated::Loop(_)) => None,
         }
     }
+}
+
+/// Returns the most frequent demands of the rows of a source.
+pub(super) fn mix(source: &mut dyn Source) -> Result<Mix> {
+    const MOST: usize = 100;
+    let mut tasks = HashMap::new();
+    let mut order = Vec::new();
+    while let Some(set) = source.next_set()? {
+        let count = tasks.entry(set.demand).or_insert_with(|| {
+            order.push(set.demand);
+            0u64
+        });
+        *count += u64::from(set.tasks);
+    }
+    Ok(Mix::new(order.into_iter().map(|demand| (demand, tasks[&demand])), MOST))
 }
 
 fn is_parquet(input: &Input) -> Result<bool> {

@@ -91,6 +91,7 @@ mod replay;
 mod report;
 mod results_folder;
 mod seams;
+mod shared_rows;
 mod slow;
 mod slow_backfill;
 mod slow_checks;

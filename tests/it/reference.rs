@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll::error::Result;
-use plimsoll::experiment::{Mode, Progress, Request, RunSummary, Study, Supply, execute, findings};
+use plimsoll::experiment::{Mode, Progress, ROW_MEMORY, Request, RunSummary, Study, Supply, execute, findings};
 use plimsoll::policy::Registry;
 use plimsoll::units::Time;
 
@@ -70,7 +70,7 @@ const OTHERS: &[&str] = &["quota-levels", "scale", "openb", "field-traces"];
 const RANDOM: u64 = 40;
 
 /// Ignores all progress events.
-struct Silence;
+pub struct Silence;
 
 impl Progress for Silence {
     fn planned(&self, _: usize, _: usize) {}
@@ -114,7 +114,8 @@ fn tables(plan: &Path, set: &[&str], threads: usize) -> std::result::Result<Tabl
         let set: Vec<String> = set.iter().map(|&change| change.to_owned()).collect();
         let all = || -> Result<()> {
             let study = Study::read(plan, &set, &Registry::default())?;
-            let request = Request { folder: Some(dir.path()), threads, mode: Mode::Restart, shard: None };
+            let request =
+                Request { folder: Some(dir.path()), threads, mode: Mode::Restart, shard: None, row_memory: ROW_MEMORY };
             let done = execute(&study, &request, &Silence)?;
             findings(&study, &done.cells).write(&study, dir.path())
         };

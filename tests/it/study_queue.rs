@@ -3,7 +3,7 @@
 
 use plimsoll::cluster::ClusterSpec;
 use plimsoll::engine::Options;
-use plimsoll::experiment::{Destination, Simulation, Supply, Window, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
 use plimsoll::metrics::compare::LEVEL;
 use plimsoll::metrics::mean_interval;
 use plimsoll::policy::Registry;
@@ -35,7 +35,7 @@ fn erlang_c_is_right() {
 
 /// Returns the mean completion time of one seed in seconds, for jobs that arrive in the window.
 fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
-    let supply = Supply::generate(generator, seed).expect("a valid generator");
+    let supply = SharedSupply::from(Supply::generate(generator, seed).expect("a valid generator"));
     let cluster = ClusterSpec::parse("machines", &format!("1x{SERVERS}c")).expect("a cluster");
     let simulation = Simulation {
         supply: &supply,

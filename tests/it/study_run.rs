@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll::experiment::{Destination, Simulation, Study, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Simulation, Study, simulate};
 use plimsoll::output::schema::{Table, partition};
 use plimsoll::policy::Registry;
 
@@ -464,7 +464,7 @@ fn a_run_without_files_sums_up_the_same() {
     let place = Scratch::new(SWEEP);
     let study = Study::read(&place.path("plan.toml"), &[], &Registry::default()).expect("a plan");
     let plan = &study.cells[0];
-    let supply = plan.workload.supply(3).expect("a workload");
+    let supply = SharedSupply::from(plan.workload.supply(3).expect("a workload"));
     for policy in &plan.policies {
         let sum = |folder: Option<PathBuf>, tables: &[Table]| {
             let to = Destination {

@@ -7,7 +7,7 @@ use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result};
 use crate::experiment::study::folder::check_owner;
 use crate::experiment::study::{ListedRun, listed};
-use crate::experiment::{Destination, Mode, Plan, Simulation, Study, check, simulate};
+use crate::experiment::{Destination, Mode, Plan, SharedSupply, Simulation, Study, check, simulate};
 use crate::output::numbers::count;
 use crate::units::Time;
 
@@ -89,7 +89,7 @@ fn estimate(study: &Study, runs: &[ListedRun], stop: &Stop) -> Result<f64> {
 /// unknown.
 fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
     let started = Instant::now();
-    let supply = plan.workload.supply(plan.seeds[0])?;
+    let supply = SharedSupply::from(plan.workload.supply(plan.seeds[0])?);
     let making = started.elapsed();
     let name = plan.workload.name();
     let simulation = Simulation::new(plan, &supply, &name);

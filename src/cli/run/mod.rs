@@ -16,7 +16,9 @@ use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
 use crate::experiment::study::folder::foreign_files;
 use crate::experiment::study::identity::slashed;
-use crate::experiment::{Done, Findings, Mode, Plan, Request, RunSummary, Study, comparison, execute, findings};
+use crate::experiment::{
+    Done, Findings, Mode, Plan, ROW_MEMORY, Request, RunSummary, Study, comparison, execute, findings,
+};
 use crate::output::folder::check_output;
 use crate::output::numbers::count;
 use crate::output::provenance::{COMMIT, VERSION};
@@ -200,7 +202,8 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
         }
     }
     let bar = Bar::new(context.quiet, &context.stop);
-    let request = Request { folder: how.folder, threads: how.threads, mode: how.mode, shard: how.shard };
+    let &RunSettings { folder, threads, mode, shard, .. } = how;
+    let request = Request { folder, threads, mode, shard, row_memory: ROW_MEMORY };
     let outcome = execute(study, &request, &bar);
     bar.clear();
     let done = outcome?;

@@ -1,0 +1,224 @@
+//! Work that depends on the workload alone, done once for all runs of a workload and a seed.
+//!
+//! [`SharedSupply`] has a supply, its rows if several runs read them, and values computed from them. [`Supplies`] makes each shared supply
+//! when its first run starts, while the other runs that need it wait, and drops it with the last of its runs. Rows are read in advance
+//! only within the memory of [`ROW_MEMORY`](super::memory::ROW_MEMORY), and not for a closed loop. Otherwise each run reads the
+//! workload itself.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+use super::memory::{Reservation, RowMemory};
+use super::supply::{Supply, mix};
+use crate::cluster::Mix;
+use crate::error::{Error, Result};
+use crate::units::Time;
+use crate::workload::{SharedRows, Source};
+
+/// A supply with the values that all of its runs share.
+///
+/// Values that depend on the workload alone are fields here. A value that also depends on the machines, the weights or the horizon of a
+/// cell, such as the fluid reference of `speed`, belongs here too, in a map by the index of the cell.
+pub struct SharedSupply {
+    supply: Supply,
+    /// The rows, and the memory reserved for them; `None` if each run reads the workload itself.
+    rows: Option<(SharedRows, Reservation)>,
+    mix: Mutex<Option<Mix>>,
+}
+
+impl From<Supply> for SharedSupply {
+    /// Creates a supply of which each run reads the rows itself.
+    fn from(supply: Supply) -> SharedSupply {
+        SharedSupply { supply, rows: None, mix: Mutex::default() }
+    }
+}
+
+impl SharedSupply {
+    /// Reads the rows up to the horizon `until`, if the memory suffices. `heartbeat` is called from time to time. Errors: those of
+    /// `heartbeat`; an error of the workload occurs again in the runs.
+    fn with_rows(
+        supply: Supply,
+        until: Time,
+        memory: &RowMemory,
+        heartbeat: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<SharedSupply> {
+        let mut shared = SharedSupply::from(supply);
+        if shared.supply.is_streamed()
+            && let Ok(mut source) = shared.supply.source()
+        {
+            let mut reservation = memory.reservation();
+            let mut reserve = |bytes| heartbeat().map(|()| reservation.grow(bytes));
+            let rows = SharedRows::read(&mut *source, until, &mut reserve)?;
+            drop(source);
+            shared.rows = rows.map(|rows| (rows, reservation));
+        }
+        Ok(shared)
+    }
+
+    /// Returns a new source that starts from the beginning. Errors: the first row is invalid, or the file has changed.
+    pub fn source(&self) -> Result<Box<dyn Source + '_>> {
+        match &self.rows {
+            Some((rows, _)) => {
+                self.supply.check()?;
+                Ok(Box::new(rows.source(|| self.supply.source())))
+            }
+            None => self.supply.source(),
+        }
+    }
+
+    /// Returns the most frequent demands, as [`Supply::mix`] does.
+    pub fn mix(&self) -> Result<Mix> {
+        let mut known = self.mix.lock().map_err(|_| Error::Interrupted)?;
+        if known.is_none() {
+            *known = Some(mix(&mut *self.source()?)?);
+        }
+        Ok(known.clone().unwrap_or_default())
+    }
+
+    /// Returns the number of tasks, if it is known.
+    pub fn tasks(&self) -> Option<u64> {
+        self.rows.as_ref().and_then(|(rows, _)| rows.tasks()).or_else(|| self.supply.tasks())
+    }
+}
+
+/// A workload, by its index in the study, and a seed.
+pub(super) type Key = (usize, u64);
+
+/// The shared supply of one key.
+#[derive(Default)]
+struct Slot {
+    /// The number of runs that use it.
+    runs: usize,
+    /// The number of these runs that have not ended.
+    left: usize,
+    supply: Arc<Mutex<Option<Arc<SharedSupply>>>>,
+}
+
+/// The shared supplies of the runs that have not ended.
+pub(super) struct Supplies {
+    slots: Mutex<HashMap<Key, Slot>>,
+    memory: RowMemory,
+}
+
+impl Supplies {
+    /// Limits the memory for the rows of all supplies to `memory` bytes at one time.
+    pub fn new(memory: u64) -> Supplies {
+        Supplies { slots: Mutex::default(), memory: RowMemory::new(memory) }
+    }
+
+    /// Announces a run, before the first run of its key starts.
+    pub fn announce(&self, key: Key) -> Result<()> {
+        let mut slots = self.slots.lock().map_err(|_| Error::Interrupted)?;
+        let slot = slots.entry(key).or_default();
+        (slot.runs, slot.left) = (slot.runs + 1, slot.left + 1);
+        Ok(())
+    }
+
+    /// Returns the supply for an announced run. The first call for a key executes `make`, and reads the rows until the horizon `until` if
+    /// several runs need them; other calls for the key wait. Errors: those of `make` and of `heartbeat`.
+    pub fn get(
+        &self,
+        key: Key,
+        until: Time,
+        make: impl FnOnce() -> Result<Supply>,
+        heartbeat: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Lease<'_>> {
+        let (runs, supply) = {
+            let mut slots = self.slots.lock().map_err(|_| Error::Interrupted)?;
+            let slot = slots.entry(key).or_default();
+            (slot.runs, slot.supply.clone())
+        };
+        let mut known = supply.lock().map_err(|_| Error::Interrupted)?;
+        if known.is_none() {
+            let made = make()?;
+            *known = Some(Arc::new(match runs {
+                0 | 1 => made.into(),
+                _ => SharedSupply::with_rows(made, until, &self.memory, heartbeat)?,
+            }));
+        }
+        let supply = known.clone().ok_or(Error::Interrupted)?;
+        Ok(Lease { supplies: self, key, supply })
+    }
+}
+
+/// The use of a shared supply by one run. The supply is dropped with the last lease of its runs.
+pub(super) struct Lease<'a> {
+    supplies: &'a Supplies,
+    key: Key,
+    supply: Arc<SharedSupply>,
+}
+
+impl Deref for Lease<'_> {
+    type Target = SharedSupply;
+
+    fn deref(&self) -> &SharedSupply {
+        &self.supply
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        let Ok(mut slots) = self.supplies.slots.lock() else { return };
+        if let Some(slot) = slots.get_mut(&self.key) {
+            slot.left = slot.left.saturating_sub(1);
+            if slot.left == 0 {
+                slots.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Input, TaskSet};
+
+    fn trace() -> Supply {
+        let rows: String = (0..9000).map(|row| format!("{row},u{},{row},1,1\n", row % 3)).collect();
+        let text = format!("job,user,submit_s,duration_s,cpu\n{rows}");
+        Supply::Csv(Input::Bytes("trace.csv".into(), text.into_bytes().into()), Vec::new())
+    }
+
+    fn sets(supply: &SharedSupply) -> Vec<TaskSet> {
+        let mut source = supply.source().expect("rows");
+        std::iter::from_fn(|| source.next_set().expect("valid rows")).collect()
+    }
+
+    #[test]
+    fn a_supply_is_made_once_and_dropped_with_its_last_run() {
+        let supplies = Supplies::new(1 << 24);
+        let left = || supplies.memory.reservation().grow(1 << 24);
+        let mut made = 0;
+        (0..3).for_each(|_| supplies.announce((0, 7)).expect("no panic"));
+        for run in 0..3 {
+            let make = || {
+                made += 1;
+                Ok(trace())
+            };
+            let lease = supplies.get((0, 7), Time::NEVER, make, &mut || Ok(())).expect("a supply");
+            assert_eq!((lease.tasks(), left()), (Some(9000), false), "run {run}");
+            assert!(sets(&lease) == sets(&trace().into()));
+        }
+        assert_eq!((made, left(), supplies.slots.lock().expect("no panic").len()), (1, true, 0));
+    }
+
+    #[test]
+    fn rows_stay_in_the_trace_for_a_single_run_and_without_memory() {
+        for (runs, memory) in [(1, 1 << 24), (2, 300_000), (2, 0)] {
+            let supplies = Supplies::new(memory);
+            (0..runs).for_each(|_| supplies.announce((0, 0)).expect("no panic"));
+            let lease = supplies.get((0, 0), Time::NEVER, || Ok(trace()), &mut || Ok(())).expect("a supply");
+            assert!(lease.rows.is_none() && sets(&lease).len() == 9000, "{runs} {memory}");
+            assert!(supplies.memory.reservation().grow(memory), "all memory is free again");
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_reading_of_rows() {
+        let supplies = Supplies::new(1 << 24);
+        (0..2).for_each(|_| supplies.announce((0, 0)).expect("no panic"));
+        let stopped = supplies.get((0, 0), Time::NEVER, || Ok(trace()), &mut || Err(Error::Interrupted));
+        assert!(matches!(stopped, Err(Error::Interrupted)));
+    }
+}
