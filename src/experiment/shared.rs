@@ -11,26 +11,42 @@ use std::sync::{Arc, Mutex};
 
 use super::memory::{Reservation, RowMemory};
 use super::supply::{Supply, mix};
+use crate::books::Weights;
 use crate::cluster::Mix;
 use crate::error::{Error, Result};
-use crate::units::Time;
-use crate::workload::{SharedRows, Source};
+use crate::metrics::{FairService, Window};
+use crate::units::{Resources, Time};
+use crate::workload::{Service, SharedRows, Source, WithServices};
 
 /// A supply with the values that all of its runs share.
 ///
-/// Values that depend on the workload alone are fields here. A value that also depends on the machines, the weights or the horizon of a
-/// cell, such as the fluid reference of `speed`, belongs here too, in a map by the index of the cell.
 pub struct SharedSupply {
     supply: Supply,
     /// The rows, and the memory reserved for them; `None` if each run reads the workload itself.
     rows: Option<(SharedRows, Reservation)>,
     mix: Mutex<Option<Mix>>,
+    fair: Mutex<Vec<(ReplayInputs, Arc<FairService>)>>,
+}
+
+/// The inputs of the fluid replay of `speed` besides the rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplayInputs {
+    /// The capacity of the cluster.
+    pub capacity: Resources,
+    /// The weights of users.
+    pub weights: Weights,
+    /// Online services in addition to the rows.
+    pub services: Vec<Service>,
+    /// The measured window.
+    pub window: Window,
+    /// The horizon of the runs.
+    pub horizon: Option<Time>,
 }
 
 impl From<Supply> for SharedSupply {
     /// Creates a supply of which each run reads the rows itself.
     fn from(supply: Supply) -> SharedSupply {
-        SharedSupply { supply, rows: None, mix: Mutex::default() }
+        SharedSupply { supply, rows: None, mix: Mutex::default(), fair: Mutex::default() }
     }
 }
 
@@ -74,6 +90,31 @@ impl SharedSupply {
             *known = Some(mix(&mut *self.source()?)?);
         }
         Ok(known.clone().unwrap_or_default())
+    }
+
+    /// Returns the service of each user in the fluid replay, computed once for all runs with equal inputs. `None` if each run computes it
+    /// while it runs: the rows are not shared, depend on the runs, or the replay fails; then the runs fail in the same way.
+    pub fn fair_service(&self, inputs: ReplayInputs) -> Result<Option<Arc<FairService>>> {
+        if self.rows.is_none() {
+            return Ok(None);
+        }
+        let mut known = self.fair.lock().map_err(|_| Error::Interrupted)?;
+        if let Some((_, fair)) = known.iter().find(|(of, _)| *of == inputs) {
+            return Ok(Some(Arc::clone(fair)));
+        }
+        let mut source = self.source()?;
+        if source.has_preceding() {
+            return Ok(None);
+        }
+        if !inputs.services.is_empty() {
+            source = Box::new(WithServices::new(source, &inputs.services)?);
+        }
+        let ReplayInputs { capacity, weights, window, horizon, .. } = &inputs;
+        let Ok(fair) = FairService::replay(&mut *source, capacity, weights, window, *horizon) else { return Ok(None) };
+        drop(source);
+        let fair = Arc::new(fair);
+        known.push((inputs, Arc::clone(&fair)));
+        Ok(Some(fair))
     }
 
     /// Returns the number of tasks, if it is known.

@@ -10,7 +10,7 @@ use super::collect::Collector;
 use super::control::ControlPlan;
 use super::groups::GroupWatch;
 use super::plan::Plan;
-use super::shared::SharedSupply;
+use super::shared::{ReplayInputs, SharedSupply};
 use super::sinks::{Destination, Sinks};
 use super::summary::{self, RunSummary};
 use crate::books::Weights;
@@ -130,7 +130,18 @@ pub fn simulate(
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let Simulation { sample: step, window, .. } = *simulation;
     let measure = Measure { step, window, horizon: simulation.options.until };
-    let log = RunLog::new(cluster.dims.len(), &capacity, &weights, &measure, None);
+    // Under a control plane a run may end before all rows are submitted.
+    let fair = match simulation.control {
+        None => simulation.supply.fair_service(ReplayInputs {
+            capacity,
+            weights: weights.clone(),
+            services: simulation.services.to_vec(),
+            window,
+            horizon: simulation.options.until,
+        })?,
+        Some(_) => None,
+    };
+    let log = RunLog::new(cluster.dims.len(), &capacity, &weights, &measure, fair);
     let mut collector = Collector::new(log, cluster.dims.len(), &weights, sinks, groups, heartbeat);
     if simulation.options.placement == Placement::Pooled {
         let kinds: BTreeSet<[u64; MAX_DIMS]> = cluster.capacities.iter().map(|capacity| capacity.0).collect();

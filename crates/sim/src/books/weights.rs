@@ -16,7 +16,7 @@ pub const WEIGHT_ONE: u64 = 1_000_000;
 /// The distinct weight vectors of a run (classes) and the class of each user. Class 0 has weight 1 for every resource.
 ///
 /// Source of vector weights: Ghodsi et al., NSDI 2011, §4.3.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     classes: Vec<Class>,
     by_name: HashMap<String, u32>,
