@@ -376,7 +376,7 @@ impl<'a> Simulation<'a> {
     pub fn launch(&mut self, now: u64, task: usize, machine: usize) {
         let Task { row, number, attempt, saved, .. } = self.tasks[task];
         let whole = Attempt { span: Span(self.rows[row].duration - saved), fails: false };
-        let drawn = |faults: &Faults| faults.draws.attempt(row as u64, number as u32, attempt as u32, whole.span);
+        let drawn = |faults: &Faults| faults.draws.draw(row as u64, number as u32, attempt as u32, whole.span);
         let Attempt { span, fails } = self.world.faults.as_ref().map_or(whole, drawn);
         let left = u128::from(span.0 + self.delay(attempt)) * ONE;
         let round = self.rounds;
