@@ -146,7 +146,7 @@ fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
                 Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
             let mut built = policy.build(&setup)?;
             let mut bars = Bars::default();
-            let options = engine::Options { seed, ..plan.options };
+            let options = engine::Options { seed, ..plan.options.clone() };
             engine::run(&mut *source, &mut *built, cluster, weights.clone(), &options, &mut bars)?;
             for kind in 0..2 {
                 done[kind] += bars.done[kind];
