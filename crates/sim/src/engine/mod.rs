@@ -37,7 +37,7 @@ use crate::workload::Source;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time, UserId};
 
-use extensions::{Extensions, Remote};
+use extensions::Extensions;
 use kernel::{Kernel, Settings, Victims};
 use round::Round;
 
@@ -98,7 +98,7 @@ impl<'a> Engine<'a> {
         if control.is_some() {
             check_control(&cluster, options)?;
         }
-        let mut extensions = Extensions::new(options, &needs, &cluster, control.map(Remote::new));
+        let mut extensions = Extensions::new(options, &needs, &cluster, control);
         let settings = settings(options, &needs, &cluster, &extensions);
         let kernel = Kernel::new(context, &needs, cluster, weights, settings);
         if let Some(remote) = &mut extensions.remote {

@@ -92,6 +92,7 @@ impl BackupRow {
 
 /// The rows with tasks that may get backups.
 pub struct Backups {
+    reader: Reader,
     rule: Backup,
     rows: HashMap<u64, BackupRow>,
     due: BTreeSet<(Time, u64)>,
@@ -100,8 +101,8 @@ pub struct Backups {
 }
 
 impl Backups {
-    pub fn new(rule: Backup) -> Backups {
-        Backups { rule, rows: HashMap::new(), due: BTreeSet::new(), created: 0 }
+    pub fn new(reader: Reader, rule: Backup) -> Backups {
+        Backups { reader, rule, rows: HashMap::new(), due: BTreeSet::new(), created: 0 }
     }
 
     /// Returns the instant of the next backup.
@@ -123,7 +124,7 @@ impl Backups {
     /// Reads the starts and stops from the change log. Returns whether a set was withdrawn from its queue. Errors: the recorder's.
     pub fn apply_changes(&mut self, kernel: &mut Kernel) -> Result<bool> {
         let mut any = false;
-        while let Some(change) = kernel.next_change(Reader::Backups) {
+        while let Some(change) = kernel.next_change(self.reader) {
             match change {
                 Change::Started { tasks, .. } => self.began(kernel.set(tasks.set), tasks),
                 Change::Again { from, slot } => any |= self.again(kernel, from, slot)?,

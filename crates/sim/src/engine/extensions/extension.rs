@@ -15,26 +15,26 @@ pub trait Extension {
     }
 
     /// Ends the tasks at their end times that the kernel leaves to an extension, as it does with faults.
-    fn due(&mut self, _core: &mut Kernel) -> Result<()> {
+    fn due(&mut self, _kernel: &mut Kernel) -> Result<()> {
         Ok(())
     }
 
     /// Reacts to a machine without new starts from now on.
-    fn withdrawn(&mut self, _core: &mut Kernel, _machine: MachineId) {}
+    fn withdrawn(&mut self, _kernel: &mut Kernel, _machine: MachineId) {}
 
     /// Stops tasks at their deadlines, after the policy has prepared a round. Returns whether any were stopped, so that the policy is
     /// called again.
-    fn stop(&mut self, _core: &mut Kernel) -> Result<bool> {
+    fn stop(&mut self, _kernel: &mut Kernel) -> Result<bool> {
         Ok(false)
     }
 
     /// Prepares a round: the queues are about to be served in rank order.
-    fn before_round(&mut self, _core: &mut Kernel) -> Result<()> {
+    fn before_round(&mut self, _kernel: &mut Kernel) -> Result<()> {
         Ok(())
     }
 
     /// Completes a round after the start of its launched tasks. Returns whether another round must follow at once.
-    fn after_round(&mut self, _core: &mut Kernel) -> Result<bool> {
+    fn after_round(&mut self, _kernel: &mut Kernel) -> Result<bool> {
         Ok(false)
     }
 

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::backups::{Backup, Backups};
 use super::extension::Extension;
 use crate::engine::kernel::pace::{MOST, ONE, millionths, scaled};
-use crate::engine::kernel::{Attempt, Attempts, Kernel, Running};
+use crate::engine::kernel::{Attempt, Attempts, Kernel, Kinds, Reader, Running};
 use crate::engine::outcome::Outcome;
 use crate::record::Fate;
 use crate::workload::synthetic::random::{numbered, stream};
@@ -155,14 +155,9 @@ pub struct FaultsSoFar {
 }
 
 impl FaultsSoFar {
-    pub fn new(faults: Faults) -> FaultsSoFar {
-        let backups = faults.backup.map(Backups::new);
+    pub fn new(faults: Faults, reader: &mut dyn FnMut(Kinds) -> Reader) -> FaultsSoFar {
+        let backups = faults.backup.map(|rule| Backups::new(reader(Kinds::STARTED | Kinds::AGAIN), rule));
         FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups, failed: 0, backups_won: 0 }
-    }
-
-    /// Returns whether tasks get backup instances.
-    pub fn has_backups(&self) -> bool {
-        self.backups.is_some()
     }
 
     /// Handles a failed attempt: its task continues in its other instance, is retried, or is abandoned after the last retry. A gang is

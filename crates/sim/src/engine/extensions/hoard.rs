@@ -37,6 +37,7 @@ struct Sleeper {
 /// All reservations, and the gangs that have given up.
 #[derive(Debug)]
 pub struct Hoards {
+    reader: Reader,
     patience: Span,
     of: BTreeMap<QueueId, Hoard>,
     due: BTreeSet<(Time, QueueId)>,
@@ -50,9 +51,9 @@ pub struct Hoards {
 }
 
 impl Hoards {
-    pub fn new(patience: Span) -> Hoards {
+    pub fn new(reader: Reader, patience: Span) -> Hoards {
         let (of, due, asleep, freed) = Default::default();
-        Hoards { patience, of, due, asleep, freed, given_up: 0 }
+        Hoards { reader, patience, of, due, asleep, freed, given_up: 0 }
     }
 
     /// Returns the machine of a gang's first task if there is room for all of its tasks; until then reserves the room that there is.
@@ -140,7 +141,7 @@ impl Extension for Hoards {
     /// that has given up makes no reservations until it wakes.
     fn before_round(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.freed.clear();
-        while let Some(change) = kernel.next_change(Reader::Gangs) {
+        while let Some(change) = kernel.next_change(self.reader) {
             self.freed.extend(if let Change::Freed(machine) = change { Some(machine) } else { None });
         }
         self.asleep.values_mut().for_each(|sleeper| sleeper.rests = false);

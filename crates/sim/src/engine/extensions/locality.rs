@@ -14,6 +14,7 @@ use plimsoll_base::units::{Span, Time};
 /// The instants at which waiting sets fall back.
 #[derive(Debug)]
 pub struct Falling {
+    reader: Reader,
     /// The delay after which a set moves a level up.
     delay: Span,
     due: BTreeSet<(Time, SetSlot)>,
@@ -22,8 +23,8 @@ pub struct Falling {
 
 impl Falling {
     /// Creates the state without waiting sets.
-    pub fn new(delay: Span) -> Falling {
-        Falling { delay, due: BTreeSet::new(), of: HashMap::new() }
+    pub fn new(reader: Reader, delay: Span) -> Falling {
+        Falling { reader, delay, due: BTreeSet::new(), of: HashMap::new() }
     }
 
     /// Schedules the fallback of a set that has joined a queue, unless it may start on any machine.
@@ -45,7 +46,7 @@ impl Falling {
 
     /// Reads which sets have joined or left a queue.
     fn apply_changes(&mut self, kernel: &mut Kernel) {
-        while let Some(change) = kernel.next_change(Reader::Locality) {
+        while let Some(change) = kernel.next_change(self.reader) {
             match change {
                 Change::Joined(slot) => self.joined(kernel, slot),
                 Change::Left(slot) => self.left(slot),

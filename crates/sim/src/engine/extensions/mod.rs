@@ -17,7 +17,6 @@ mod victim_rules;
 
 pub use faults::{Draws, Faults};
 pub use machine_events::OnFailure;
-pub use remote::Remote;
 pub use requests::{Preempt, PreemptFor};
 pub use slowdown::Slowdown;
 pub use victim_rules::PreemptFrom;
@@ -27,13 +26,15 @@ use faults::FaultsSoFar;
 use hoard::Hoards;
 use locality::Falling;
 use machine_events::EventsSoFar;
+use remote::Remote;
 use requests::Requests;
 use slowdown::Hosts;
 
-use super::kernel::{GangPlan, Kernel, Reader, SetSlot};
+use super::kernel::{GangPlan, Kernel, Kinds, Party, Reader, SetSlot};
 use super::options::Options;
 use super::outcome::Outcome;
 use super::round::GangPlacement;
+use crate::backend::Control;
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Needs, PreemptsFor};
 use plimsoll_base::error::Result;
@@ -41,8 +42,10 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
-    /// Whether there is any extension besides falling back, which has no effect where all trequests may start on every machine.
+    /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
     any: bool,
+    /// The kinds of changes that each reader of the change log subscribes to.
+    kinds: Vec<Kinds>,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
     falling: Option<Falling>,
@@ -54,37 +57,35 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Creates the extensions that options and policy require.
-    pub fn new(options: &Options, needs: &Needs, cluster: &Cluster, remote: Option<Remote<'a>>) -> Extensions<'a> {
+    /// Creates the extensions that options, policy and control require.
+    pub fn new(
+        options: &Options,
+        needs: &Needs,
+        cluster: &Cluster,
+        control: Option<Party<'a, dyn Control + 'a>>,
+    ) -> Extensions<'a> {
         let placed = options.placement != Placement::Pooled;
         let asked = options.preempt.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
-        let mut extensions = Extensions {
-            any: false,
-            events: (placed && !cluster.events.events.is_empty()).then(|| EventsSoFar::new(options.on_failure)),
-            faults: options.faults.map(FaultsSoFar::new),
-            falling: options.fall_back.filter(|_| placed).map(Falling::new),
-            hoards: options.hoard.filter(|_| placed).map(Hoards::new),
-            slowdown: options.slowdown.filter(|_| placed).and_then(|curve| Hosts::new(curve, cluster)),
-            requests: asked.then(|| Requests::new(options.preempt, needs.one_line, options.on_blocked)),
-            remote,
+        let mut kinds = Vec::new();
+        let mut reader = |read: Kinds| {
+            kinds.push(read);
+            Reader(kinds.len() - 1)
         };
-        let Extensions { any: _, falling: _, remote: _, events, faults, hoards, slowdown, requests } = &extensions;
-        extensions.any =
-            events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || requests.is_some();
-        extensions
+        let faults = options.faults.map(|faults| FaultsSoFar::new(faults, &mut reader));
+        let falling = options.fall_back.filter(|_| placed).map(|delay| Falling::new(reader(Kinds::QUEUES), delay));
+        let hoards = options.hoard.filter(|_| placed).map(|patience| Hoards::new(reader(Kinds::FREED), patience));
+        let slowdown = options.slowdown.filter(|_| placed);
+        let slowdown = slowdown.and_then(|curve| Hosts::new(reader(Kinds::STARTED | Kinds::ENDED), curve, cluster));
+        let remote = control.map(|control| Remote::new(control, reader(Kinds::BACKEND | Kinds::AGAIN)));
+        let events = (placed && !cluster.events.events.is_empty()).then(|| EventsSoFar::new(options.on_failure));
+        let requests = asked.then(|| Requests::new(options.preempt, needs.one_line, options.on_blocked));
+        let any = events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || requests.is_some();
+        Extensions { any, kinds, events, faults, falling, hoards, slowdown, requests, remote }
     }
 
-    /// Returns the extensions that read the change log.
-    pub fn readers(&self) -> Vec<Reader> {
-        let backups = self.faults.as_ref().is_some_and(FaultsSoFar::has_backups);
-        let all = [
-            (self.hoards.is_some(), Reader::Gangs),
-            (self.falling.is_some(), Reader::Locality),
-            (self.slowdown.is_some(), Reader::Slowdown),
-            (backups, Reader::Backups),
-            (self.remote.is_some(), Reader::Backend),
-        ];
-        all.into_iter().filter(|(reads, _)| *reads).map(|(_, reader)| reader).collect()
+    /// Returns the kinds of changes that each reader of the change log subscribes to.
+    pub fn readers(&self) -> Vec<Kinds> {
+        self.kinds.clone()
     }
 
     /// Adds the counts of all extensions to the outcome of the run.
@@ -94,7 +95,7 @@ impl<'a> Extensions<'a> {
 
     /// Returns all extensions except machine events and the control, in the order of their calls.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
-        let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, requests } = self;
+        let Extensions { any: _, kinds: _, events: _, remote: _, faults, falling, hoards, slowdown, requests } = self;
         let list: [Option<&mut dyn Extension>; 5] = [
             faults.as_mut().map(|it| it as &mut dyn Extension),
             falling.as_mut().map(|it| it as &mut dyn Extension),
@@ -105,7 +106,7 @@ impl<'a> Extensions<'a> {
         list.into_iter().flatten()
     }
 
-    /// Returns whether trequests may have reserved room: a round is run for them even without waiting trequests.
+    /// Returns whether tasks may have reserved room: a round is run for them even without waiting tasks.
     pub fn holds_room(&self) -> bool {
         self.requests.is_some() || self.hoards.is_some()
     }
@@ -169,7 +170,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Slows down the trequests on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
+    /// Slows down the tasks on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
     pub fn begun(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(kernel)).map(drop)
     }

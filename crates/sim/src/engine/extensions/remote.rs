@@ -39,6 +39,7 @@ enum Progress {
 /// All batches in progress, and the control that executes them.
 pub struct Remote<'a> {
     pub control: Party<'a, dyn Control + 'a>,
+    reader: Reader,
     pending: Vec<Pending>,
     /// The live sets of each row, and possibly some that are gone.
     rows: HashMap<u64, Vec<SetSlot>>,
@@ -63,9 +64,10 @@ fn batch(kernel: &Kernel, tasks: &Running) -> Batch {
 
 impl<'a> Remote<'a> {
     /// Creates the state without batches.
-    pub fn new(control: Party<'a, dyn Control + 'a>) -> Remote<'a> {
+    pub fn new(control: Party<'a, dyn Control + 'a>, reader: Reader) -> Remote<'a> {
         Remote {
             control,
+            reader,
             pending: Vec::new(),
             rows: HashMap::new(),
             batches: HashMap::new(),
@@ -225,7 +227,7 @@ impl<'a> Remote<'a> {
 
     /// Reads the changes of the kernel that the control has not received yet.
     fn pull(&mut self, kernel: &mut Kernel) {
-        while let Some(change) = kernel.next_change(Reader::Backend) {
+        while let Some(change) = kernel.next_change(self.reader) {
             self.pending.push(Pending::Change(change));
         }
     }

@@ -110,9 +110,9 @@ impl std::str::FromStr for Slowdown {
     }
 }
 
-/// Running tasks of one entry on a machine.
+/// Equal running tasks of one entry on a machine.
 #[derive(Clone, Copy, Debug)]
-struct SlowedMachine {
+struct SlowedTasks {
     ticket: Ticket,
     /// The work left of each task, in millionths of a microsecond at full speed.
     left: u128,
@@ -131,7 +131,7 @@ struct Host {
     used: u64,
     /// The instant of the last update of the progress.
     since: Time,
-    tasks: Vec<SlowedMachine>,
+    tasks: Vec<SlowedTasks>,
     touched: bool,
 }
 
@@ -150,6 +150,7 @@ impl Host {
 /// The loads of all machines, and the progress of their tasks.
 #[derive(Clone, Debug)]
 pub struct Hosts {
+    reader: Reader,
     curve: Slowdown,
     hosts: Vec<Host>,
     touched: Vec<MachineId>,
@@ -157,11 +158,11 @@ pub struct Hosts {
 
 impl Hosts {
     /// Creates the state of machines that slow down by the memory of their tasks; `None` if memory is not a resource.
-    pub fn new(curve: Slowdown, cluster: &Cluster) -> Option<Hosts> {
+    pub fn new(reader: Reader, curve: Slowdown, cluster: &Cluster) -> Option<Hosts> {
         let dim = cluster.memory()?;
         let host = |capacity| Host { capacity, used: 0, since: Time::ZERO, tasks: Vec::new(), touched: false };
         let hosts = cluster.capacities.iter().map(|capacity| host(capacity.0[dim])).collect();
-        Some(Hosts { curve, hosts, touched: Vec::new() })
+        Some(Hosts { reader, curve, hosts, touched: Vec::new() })
     }
 
     fn touch(&mut self, machine: MachineId, now: Time) -> &mut Host {
@@ -183,7 +184,7 @@ impl Hosts {
                     return;
                 }
                 let left = u128::from(end.since(now).0) * u128::from(ONE);
-                host.tasks.push(SlowedMachine { ticket, left, size, rate: ONE, end });
+                host.tasks.push(SlowedTasks { ticket, left, size, rate: ONE, end });
             }
             Change::Ended { machine, amount } => self.touch(machine, now).used -= amount,
             _ => {}
@@ -194,7 +195,7 @@ impl Hosts {
 impl Extension for Hosts {
     /// Moves the ends of tasks on machines with a changed load. Errors: [`Kernel::within_time`]'s.
     fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
-        while let Some(change) = kernel.next_change(Reader::Slowdown) {
+        while let Some(change) = kernel.next_change(self.reader) {
             self.apply_load(change, kernel.now());
         }
         for machine in std::mem::take(&mut self.touched) {

@@ -167,7 +167,7 @@ impl Kernel<'_> {
             self.context.recorder.user(id, name);
             self.work.queues.open();
             self.ties.open();
-            self.states.open(self.work.queues.len());
+            self.line_states.open(self.work.queues.len());
             self.changes.users.open();
         }
         Ok(())
@@ -263,7 +263,7 @@ impl Kernel<'_> {
             return Ok(None);
         }
         let queue = self.work.queues.id(row.user, scope);
-        self.states.open(self.work.queues.len());
+        self.line_states.open(self.work.queues.len());
         let Site { scopes, partitions, .. } = &mut self.site;
         let partition = partitions.partition(scopes.get(scope).class, scopes.labels());
         let slot = self.work.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));

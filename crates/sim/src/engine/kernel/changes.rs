@@ -3,6 +3,8 @@
 //! A change is recorded only if a reader of this run has subscribed to its kind. Each reader has its own position in the log; the log is
 //! emptied when all readers have read everything. Policy and recorder have lists of changed users instead, with each user once.
 
+use std::ops::BitOr;
+
 use super::agenda::Ticket;
 use super::ids::SetSlot;
 use super::running::Running;
@@ -48,58 +50,54 @@ pub struct TasksOfRow {
     pub endless: bool,
 }
 
-/// A reader of the change log.
+/// A reader of the change log, by its number in the list of [`ChangeLog::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// Gangs that reserve room: [`Change::Freed`].
-    Gangs,
-    /// Sets that move to wider scopes: [`Change::Joined`] and [`Change::Left`].
-    Locality,
-    /// Machines that slow down: [`Change::Started`] and [`Change::Ended`].
-    Slowdown,
-    /// Backup instances: [`Change::Started`] and [`Change::Again`].
-    Backups,
-    /// A backend: [`Change::Again`], [`Change::Submitted`] and all after it.
-    Backend,
+pub struct Reader(pub usize);
+
+/// A set of kinds of changes; `|` unites two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds(u16);
+
+impl Kinds {
+    /// [`Change::Freed`].
+    pub const FREED: Kinds = Kinds(1);
+    /// [`Change::Joined`] and [`Change::Left`].
+    pub const QUEUES: Kinds = Kinds(2);
+    /// [`Change::Started`].
+    pub const STARTED: Kinds = Kinds(4);
+    /// [`Change::Ended`].
+    pub const ENDED: Kinds = Kinds(8);
+    /// [`Change::Again`].
+    pub const AGAIN: Kinds = Kinds(16);
+    /// Changes that a backend reads: [`Change::Submitted`] and all after it.
+    pub const BACKEND: Kinds = Kinds(32);
+
+    /// Returns whether the sets have a common kind.
+    fn meets(self, other: Kinds) -> bool {
+        self.0 & other.0 != 0
+    }
 }
 
-const READERS: usize = 5;
-
-/// The kinds of changes, as bits.
-pub(super) mod kind {
-    pub const FREED: u16 = 1;
-    pub const QUEUES: u16 = 2;
-    pub const STARTED: u16 = 4;
-    pub const ENDED: u16 = 8;
-    pub const AGAIN: u16 = 16;
-    pub const BACKEND: u16 = 32;
-}
-
-impl Reader {
-    fn kinds(self) -> u16 {
-        match self {
-            Reader::Gangs => kind::FREED,
-            Reader::Locality => kind::QUEUES,
-            Reader::Slowdown => kind::STARTED | kind::ENDED,
-            Reader::Backups => kind::STARTED | kind::AGAIN,
-            Reader::Backend => kind::BACKEND | kind::AGAIN,
-        }
+impl BitOr for Kinds {
+    type Output = Kinds;
+    fn bitor(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
     }
 }
 
 impl Change {
-    fn kind(&self) -> u16 {
+    fn kind(&self) -> Kinds {
         match self {
-            Change::Freed(_) => kind::FREED,
-            Change::Joined(_) | Change::Left(_) => kind::QUEUES,
-            Change::Started { .. } => kind::STARTED,
-            Change::Ended { .. } => kind::ENDED,
-            Change::Again { .. } => kind::AGAIN,
+            Change::Freed(_) => Kinds::FREED,
+            Change::Joined(_) | Change::Left(_) => Kinds::QUEUES,
+            Change::Started { .. } => Kinds::STARTED,
+            Change::Ended { .. } => Kinds::ENDED,
+            Change::Again { .. } => Kinds::AGAIN,
             Change::Submitted(_)
             | Change::Launched(_)
             | Change::Stopped(_)
             | Change::Completed(_)
-            | Change::JobOver(_) => kind::BACKEND,
+            | Change::JobOver(_) => Kinds::BACKEND,
         }
     }
 }
@@ -109,29 +107,25 @@ impl Change {
 pub(super) struct ChangeLog {
     pub users: ChangedUsers,
     /// The kinds that any reader has subscribed to.
-    wanted: u16,
+    wanted: Kinds,
     /// The index of the resource that starts and ends report.
     watched: Option<usize>,
     entries: Vec<Change>,
-    /// The position of each reader; `None` for those that have not subscribed.
-    read: [Option<usize>; READERS],
+    /// The kinds that each reader has subscribed to, and its position.
+    readers: Vec<(Kinds, usize)>,
 }
 
 impl ChangeLog {
-    /// Creates an empty log for these readers.
-    pub fn new(readers: &[Reader], watched: Option<usize>) -> ChangeLog {
-        let mut log = ChangeLog { watched, ..ChangeLog::default() };
-        for reader in readers {
-            log.wanted |= reader.kinds();
-            log.read[*reader as usize] = Some(0);
-        }
-        log
+    /// Creates an empty log; there is a [`Reader`] for each of these kinds.
+    pub fn new(kinds: &[Kinds], watched: Option<usize>) -> ChangeLog {
+        let wanted = kinds.iter().fold(Kinds::default(), |all, kinds| all | *kinds);
+        ChangeLog { watched, wanted, readers: kinds.iter().map(|kinds| (*kinds, 0)).collect(), ..ChangeLog::default() }
     }
 
     /// Returns whether changes of any of these kinds are recorded.
     #[inline]
-    pub fn wants(&self, kinds: u16) -> bool {
-        self.wanted & kinds != 0
+    pub fn wants(&self, kinds: Kinds) -> bool {
+        self.wanted.meets(kinds)
     }
 
     /// Records a change if a reader has subscribed to its kind.
@@ -149,18 +143,17 @@ impl ChangeLog {
 
     /// Returns the next change for a reader; `None` if it has read all.
     pub fn next(&mut self, reader: Reader) -> Option<Change> {
-        let at = self.read[reader as usize].as_mut()?;
-        let kinds = reader.kinds();
+        let (kinds, at) = &mut self.readers[reader.0];
         while let Some(change) = self.entries.get(*at) {
             *at += 1;
-            if change.kind() & kinds != 0 {
+            if change.kind().meets(*kinds) {
                 return Some(*change);
             }
         }
         let all = self.entries.len();
-        if self.read.iter().flatten().all(|at| *at == all) {
+        if self.readers.iter().all(|(_, at)| *at == all) {
             self.entries.clear();
-            self.read.iter_mut().flatten().for_each(|at| *at = 0);
+            self.readers.iter_mut().for_each(|(_, at)| *at = 0);
         }
         None
     }

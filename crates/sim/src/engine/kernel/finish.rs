@@ -5,7 +5,7 @@
 //! The end of the run reports running and waiting tasks and unfinished jobs.
 
 use super::Kernel;
-use super::changes::{Change, kind};
+use super::changes::{Change, Kinds};
 use super::ids::{JobSlot, SetSlot};
 use super::running::{ReservedRoom, Running};
 use crate::cluster::DevicePart;
@@ -79,7 +79,7 @@ impl Kernel<'_> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.over(&finish, true, self.now);
         }
-        self.free(&finish);
+        self.free_room(&finish);
         self.report(&finish, Some(self.now), fate)?;
         self.release(&finish);
         self.leave_job(finish.job, finish.set, finish.count.get())
@@ -127,8 +127,8 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Releases the room of tasks that no longer run.
-    pub(super) fn free(&mut self, tasks: &Running) {
+    /// Releases the room of tasks that no longer run, and subtracts them from their set.
+    pub(super) fn free_room(&mut self, tasks: &Running) {
         self.work.sets[tasks.set].left -= tasks.count.get();
         let room = self.reserved_room(tasks);
         self.give_back(&room);
@@ -159,12 +159,12 @@ impl Kernel<'_> {
             books.finish(user, demand, footprint, count);
         }
         self.site.machines.give(machine, footprint, count);
-        if self.changes.wants(kind::ENDED) {
+        if self.changes.wants(Kinds::ENDED) {
             let amount = self.changes.size(demand) * u64::from(count);
             self.changes.push(Change::Ended { machine, amount });
         }
         self.serves_more(machine);
-        self.work.queues.queues_of(user).for_each(|queue| self.states.rerank(queue));
+        self.work.queues.queues_of(user).for_each(|queue| self.line_states.rerank(queue));
         self.changes.users.mark(user);
     }
 

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use super::Kernel;
 use super::agenda::Ticket;
-use super::changes::{Change, TasksOfRow, kind};
+use super::changes::{Change, Kinds, TasksOfRow};
 use super::ids::SetSlot;
 use super::pace;
 use super::running::Running;
@@ -60,7 +60,7 @@ impl Kernel<'_> {
             self.context.recorder.launched(&Launch { user, count, gang, reach, wait, demand });
         }
         let ticket = self.running.start(&self.work.sets, launch, end);
-        if self.changes.wants(kind::STARTED) {
+        if self.changes.wants(Kinds::STARTED) {
             let size = self.changes.size(demand);
             self.changes.push(Change::Started { ticket, tasks: launch, size, end });
         }
@@ -117,7 +117,7 @@ impl Kernel<'_> {
         self.launched = true;
         self.ties.record_launch(user);
         if self.work.queues.has_siblings(queue) {
-            self.work.queues.queues_of(user).for_each(|sibling| self.states.rerank(sibling));
+            self.work.queues.queues_of(user).for_each(|sibling| self.line_states.rerank(sibling));
         }
         self.changes.users.mark(user);
         self.counts.launched += u64::from(tasks);

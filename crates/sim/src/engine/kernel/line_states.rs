@@ -29,7 +29,7 @@ pub enum QueueState {
 /// The states of all queues, and what has changed since the last round.
 #[derive(Default)]
 pub(super) struct QueueStates {
-    states: Vec<QueueState>,
+    by_queue: Vec<QueueState>,
     /// The position of each blocked queue in its line.
     keys: Vec<LineKey>,
     untried: Vec<QueueId>,
@@ -44,7 +44,7 @@ pub(super) struct QueueStates {
 impl QueueStates {
     /// Grows the tables to this number of queues.
     pub fn open(&mut self, queues: usize) {
-        self.states.resize(queues, QueueState::Idle);
+        self.by_queue.resize(queues, QueueState::Idle);
         self.keys.resize(queues, LineKey::default());
     }
 
@@ -57,15 +57,15 @@ impl QueueStates {
 
     /// Records that the rank of a queue may have changed.
     pub fn rerank(&mut self, queue: QueueId) {
-        if self.states[queue.index()] == QueueState::Blocked {
+        if self.by_queue[queue.index()] == QueueState::Blocked {
             self.rerank.push(queue);
         }
     }
 
     /// Schedules a queue to be ranked again, and to be tried again if the policy postponed it.
     fn recall(&mut self, queue: QueueId) {
-        if self.states[queue.index()] == QueueState::Postponed {
-            self.states[queue.index()] = QueueState::Untried;
+        if self.by_queue[queue.index()] == QueueState::Postponed {
+            self.by_queue[queue.index()] = QueueState::Untried;
             self.untried.push(queue);
         }
         self.rerank(queue);
@@ -75,41 +75,41 @@ impl QueueStates {
 impl Kernel<'_> {
     /// Returns the state of a queue.
     pub fn queue_state(&self, queue: QueueId) -> QueueState {
-        self.states.states[queue.index()]
+        self.line_states.by_queue[queue.index()]
     }
 
     /// Returns the position of a blocked queue in its line.
     pub fn blocked_at(&self, queue: QueueId) -> LineKey {
-        self.states.keys[queue.index()]
+        self.line_states.keys[queue.index()]
     }
 
     /// Removes and returns an untried queue, the last one first. The caller tries it in this round.
     pub fn take_untried(&mut self) -> Option<QueueId> {
-        self.states.untried.pop()
+        self.line_states.untried.pop()
     }
 
     /// Removes and returns all untried queues.
     pub fn take_all_untried(&mut self) -> Vec<QueueId> {
-        std::mem::take(&mut self.states.untried)
+        std::mem::take(&mut self.line_states.untried)
     }
 
     /// Returns the machines that were freed since the last round, sorted.
     pub fn freed(&mut self) -> &[MachineId] {
-        self.states.freed.sort_unstable();
-        self.states.freed.dedup();
-        &self.states.freed
+        self.line_states.freed.sort_unstable();
+        self.line_states.freed.dedup();
+        &self.line_states.freed
     }
 
-    /// Discards the freed machines, after a round without waiting tasks.
+    /// Discards the freed machines after a round without waiting tasks: every task that waits later is tried on all machines first.
     pub fn discard_freed(&mut self) {
-        self.states.freed.clear();
+        self.line_states.freed.clear();
     }
 
     /// Offers the machines that were freed since the last round to the lines of their scopes.
     pub fn offer_freed(&mut self) {
-        self.states.freed.sort_unstable();
-        self.states.freed.dedup();
-        self.site.scopes.freed(&self.states.freed, &self.site.machines);
+        self.line_states.freed.sort_unstable();
+        self.line_states.freed.dedup();
+        self.site.scopes.freed(&self.line_states.freed, &self.site.machines);
     }
 
     /// Updates the offers after reservations that no launch reports.
@@ -134,25 +134,25 @@ impl Kernel<'_> {
 
     /// Ends a round: the machines that were freed before it are offered no longer.
     pub fn end_round(&mut self) {
-        self.states.freed.clear();
+        self.line_states.freed.clear();
         self.site.scopes.round_over();
     }
 
     /// Marks a queue as untried because its next task has changed.
     pub(super) fn head_changed(&mut self, queue: QueueId) {
-        match std::mem::replace(&mut self.states.states[queue.index()], QueueState::Untried) {
+        match std::mem::replace(&mut self.line_states.by_queue[queue.index()], QueueState::Untried) {
             QueueState::Untried => return,
             QueueState::Blocked => self.leave_line(queue),
             QueueState::Idle | QueueState::Postponed => {}
         }
-        self.states.untried.push(queue);
+        self.line_states.untried.push(queue);
     }
 
     /// Marks a queue as idle because it is empty, although no round has served it.
     pub(super) fn emptied(&mut self, queue: QueueId) {
-        match std::mem::replace(&mut self.states.states[queue.index()], QueueState::Idle) {
+        match std::mem::replace(&mut self.line_states.by_queue[queue.index()], QueueState::Idle) {
             QueueState::Blocked => self.leave_line(queue),
-            QueueState::Untried => self.states.untried.retain(|other| *other != queue),
+            QueueState::Untried => self.line_states.untried.retain(|other| *other != queue),
             QueueState::Idle | QueueState::Postponed => {}
         }
     }
@@ -168,19 +168,19 @@ impl Kernel<'_> {
     /// Sets the state of a queue that a round has tried: untried for the next round if tasks wait, otherwise idle.
     pub fn retry(&mut self, queue: QueueId) {
         let waits = self.head(queue).is_some();
-        self.states.states[queue.index()] = if waits { QueueState::Untried } else { QueueState::Idle };
-        self.states.untried.extend(waits.then_some(queue));
+        self.line_states.by_queue[queue.index()] = if waits { QueueState::Untried } else { QueueState::Idle };
+        self.line_states.untried.extend(waits.then_some(queue));
     }
 
     /// Schedules a queue for the next rank order of untried queues.
     pub fn set_untried(&mut self, queue: QueueId) {
-        self.states.states[queue.index()] = QueueState::Untried;
-        self.states.untried.push(queue);
+        self.line_states.by_queue[queue.index()] = QueueState::Untried;
+        self.line_states.untried.push(queue);
     }
 
     /// Sets the state of a queue that the round has in its own order.
     pub fn set_queue_state(&mut self, queue: QueueId, state: QueueState) {
-        self.states.states[queue.index()] = state;
+        self.line_states.by_queue[queue.index()] = state;
     }
 
     /// Puts a queue in the line of its scope at this position.
@@ -188,8 +188,8 @@ impl Kernel<'_> {
         let head = self.waiting_head(queue);
         let need = self.work.sets.needs(head).1;
         self.site.scopes.enqueue(self.work.queues.scope(queue), key, queue, need);
-        self.states.states[queue.index()] = QueueState::Blocked;
-        self.states.keys[queue.index()] = key;
+        self.line_states.by_queue[queue.index()] = QueueState::Blocked;
+        self.line_states.keys[queue.index()] = key;
     }
 
     /// Removes a queue from its line at this position; the caller sets its state.
@@ -198,7 +198,7 @@ impl Kernel<'_> {
     }
 
     fn leave_line(&mut self, queue: QueueId) {
-        let key = self.states.keys[queue.index()];
+        let key = self.line_states.keys[queue.index()];
         self.unblock(queue, &key);
     }
 
@@ -209,23 +209,23 @@ impl Kernel<'_> {
         let stale = self.context.policy.prepare(self.now, &self.books, &changed.since_round)?;
         changed.round_over();
         let all = stale == Stale::All;
-        self.recall(stale);
+        self.recall_stale(stale);
         Ok(all)
     }
 
     /// Schedules the queues of users that the policy reports as stale to be ranked and tried again.
-    pub(super) fn recall(&mut self, stale: Stale) {
+    pub(super) fn recall_stale(&mut self, stale: Stale) {
         match stale {
             Stale::None => {}
             Stale::Some(users) => {
                 for user in users {
-                    self.work.queues.queues_of(user).for_each(|queue| self.states.recall(queue));
+                    self.work.queues.queues_of(user).for_each(|queue| self.line_states.recall(queue));
                 }
             }
             Stale::All => {
-                self.states.rerank = self.site.scopes.blocked();
-                if self.states.postpones {
-                    (0..self.work.queues.len() as u32).for_each(|queue| self.states.recall(QueueId(queue)));
+                self.line_states.rerank = self.site.scopes.blocked();
+                if self.line_states.postpones {
+                    (0..self.work.queues.len() as u32).for_each(|queue| self.line_states.recall(QueueId(queue)));
                 }
             }
         }
@@ -233,9 +233,9 @@ impl Kernel<'_> {
 
     /// Moves blocked queues to their positions by their present ranks.
     pub fn rerank_blocked(&mut self) {
-        while let Some(queue) = self.states.rerank.pop() {
-            if self.states.states[queue.index()] == QueueState::Blocked {
-                let (old, key) = (self.states.keys[queue.index()], self.line_key(queue));
+        while let Some(queue) = self.line_states.rerank.pop() {
+            if self.line_states.by_queue[queue.index()] == QueueState::Blocked {
+                let (old, key) = (self.line_states.keys[queue.index()], self.line_key(queue));
                 if key != old {
                     self.unblock(queue, &old);
                     self.block(queue, key);
@@ -282,12 +282,12 @@ impl Kernel<'_> {
             if let Some(list) = self.context.policy.wait_list() {
                 list.postpone(&view, &ask);
             }
-            self.states.postpones = true;
+            self.line_states.postpones = true;
             (QueueState::Postponed, Admission::Postponed)
         } else {
             (QueueState::Idle, Admission::Refused)
         };
-        self.states.states[queue.index()] = state;
+        self.line_states.by_queue[queue.index()] = state;
         self.record_turn(queue, key, Turn::NotAdmitted(reason))?;
         Ok(admission)
     }

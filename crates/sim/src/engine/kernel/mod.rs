@@ -9,7 +9,7 @@
 //! | [`Kernel::launch`], [`Kernel::start_launched`] | waiting tasks reserve room, and begin after the round |
 //! | [`Kernel::finish_due`], [`Kernel::finish`] | running tasks end, and release their room |
 //! | [`Kernel::stop`], [`Kernel::restart`], [`Kernel::cancel`] | running tasks stop, and wait again |
-//! | [`Kernel::withdraw`], [`Kernel::list`], [`Kernel::move_to_scope`] | waiting sets leave or change their queue |
+//! | [`Kernel::withdraw`], [`Kernel::list`], [`Kernel::move_up`], [`Kernel::exclude_machine`] | waiting sets leave or change their queue |
 //! | [`Kernel::reserve`], [`Kernel::release_reservation`] | free amounts are reserved for later launches |
 //! | [`Kernel::remove_machine`], [`Kernel::restore_machine`], [`Kernel::relabel`] | machines leave, join and change labels |
 //! | [`Kernel::reschedule`], [`Kernel::split`] | running tasks end at another time, or apart |
@@ -20,18 +20,22 @@
 //!   next instant: arrival | end of tasks | extension
 //!        |
 //!        v
-//!   advance(t)        the recorder integrates the interval that ends at t
+//!   advance(t)          the recorder integrates the interval that ends at t
 //!        |
 //!        v
-//!   finish_due()      tasks end: room is freed, jobs end, stages release rows   <--+
-//!   arrive()          rows join their queues                                       |  tasks of zero
-//!   enqueue_released() released rows join behind the arrivals                      |  duration end in
-//!        |                                                                         |  a further pass
-//!        v                                                                         |
-//!   round             prepare, serve queues in rank order, start_launched()  ------+
+//!   finish_due()        tasks end: room is freed, jobs end, stages release rows  <--+
+//!   extensions          due(), machine events                                       |
+//!   arrive()            rows join their queues                                      |  tasks of zero
+//!   enqueue_released()  released rows join behind the arrivals                      |  duration end in
+//!        |                                                                          |  a further pass
+//!        v                                                                          |
+//!   prepare()           the policy prepares a round; reclaim(), extensions: stop()  |
+//!   extensions          before_round(), if tasks wait                               |
+//!   round               serves queues in rank order; start_launched()               |
+//!   extensions          after_round(): another round, or none  ---------------------+
 //!        |
 //!        v
-//!   settle()          recorder and policy receive the changed users
+//!   settle()            recorder and policy receive the changed users
 //! ```
 //!
 //! The kernel calls no round and no extension. Extensions read what has happened from the [`ChangeLog`].
@@ -67,7 +71,7 @@ mod work;
 use std::sync::Arc;
 
 pub use agenda::Ticket;
-pub use changes::{Change, Reader, TasksOfRow};
+pub use changes::{Change, Kinds, Reader, TasksOfRow};
 pub use context::{Party, RunContext};
 pub use ids::{QueueId, ScopeId, SetSlot};
 pub use line::LineKey;
@@ -125,8 +129,8 @@ pub struct Settings {
     pub attempts: Option<Box<dyn Attempts>>,
     /// Whether a backend executes submissions, launches and ends: the kernel only records them in the change log.
     pub delegates: bool,
-    /// The readers of the change log.
-    pub readers: Vec<Reader>,
+    /// The kinds of changes that each [`Reader`] of the change log subscribes to.
+    pub readers: Vec<Kinds>,
     /// The index of the resource that [`Change::Started`] and [`Change::Ended`] report.
     pub watched: Option<usize>,
 }
@@ -142,7 +146,7 @@ pub struct Kernel<'a> {
     /// Rows that are not queued yet.
     intake: Intake,
     running: Execution,
-    states: QueueStates,
+    line_states: QueueStates,
     /// Tasks launched in this round, which begin at its end.
     launches: Vec<Running>,
     /// Whether tasks were launched since the last call of [`Kernel::prepare`].
@@ -206,7 +210,7 @@ impl<'a> Kernel<'a> {
             work: Work { jobs: Jobs::default(), sets: Sets::new(dims, plain), queues: Queues::default(), ordered },
             intake: Intake::default(),
             running: Execution::new(settings.victims.take(), settings.attempts.take()),
-            states: QueueStates::default(),
+            line_states: QueueStates::default(),
             launches: Vec::new(),
             launched: false,
             preempts_for: needs.preempts_for,
@@ -477,13 +481,13 @@ impl<'a> Kernel<'a> {
                 self.head_changed(queue);
             } else {
                 // Its head may have another position among its user's heads.
-                self.states.rerank(queue);
+                self.line_states.rerank(queue);
             }
             let user = self.work.queues.user(queue);
             self.note_head(user);
             self.context.recorder.head(user);
             // A rank may depend on the user's total demand in the books, in all of its queues.
-            self.work.queues.queues_of(user).for_each(|sibling| self.states.rerank(sibling));
+            self.work.queues.queues_of(user).for_each(|sibling| self.line_states.rerank(sibling));
         }
     }
 

@@ -103,7 +103,7 @@ impl Kernel<'_> {
     /// Releases reserved amounts, which waiting tasks may use from now on.
     pub fn release_reservation(&mut self, machine: MachineId, amounts: &Resources) {
         self.site.machines.give_reserved(machine, amounts);
-        self.states.freed(machine);
+        self.line_states.freed(machine);
     }
 
     /// Releases reserved amounts that the caller uses for a launch at once.
@@ -134,7 +134,7 @@ impl Kernel<'_> {
 
     /// Records that a machine has more free room than before or other labels.
     pub(super) fn serves_more(&mut self, machine: MachineId) {
-        self.states.freed(machine);
+        self.line_states.freed(machine);
         self.changes.push(Change::Freed(machine));
     }
 
@@ -161,7 +161,7 @@ impl Kernel<'_> {
     fn move_to_scope(&mut self, slot: SetSlot, scope: ScopeId) {
         let (user, old) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let queue = self.work.queues.id(user, scope);
-        self.states.open(self.work.queues.len());
+        self.line_states.open(self.work.queues.len());
         self.leave_queue(slot, old);
         self.work.sets[slot].queue = queue;
         self.enqueue_in(slot);
@@ -176,7 +176,7 @@ impl Kernel<'_> {
             return self.move_to_scope(slot, scope);
         }
         self.work.sets[slot].queue = self.work.queues.id(user, scope);
-        self.states.open(self.work.queues.len());
+        self.line_states.open(self.work.queues.len());
     }
 
     /// Assigns devices to tasks with allocated amounts on a machine.

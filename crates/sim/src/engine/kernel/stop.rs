@@ -30,7 +30,7 @@ impl Kernel<'_> {
         let view = TaskView::new(work, running, site, &*context.source, budget, *now);
         let Some(policy) = context.policy.preemption() else { return Ok(false) };
         let Reclaims { victims, stale } = policy.reclaim(self.now, &view, &self.books)?;
-        self.recall(stale);
+        self.recall_stale(stale);
         let mut any = false;
         for Victims { tasks, cause, .. } in &victims {
             for (key, count) in tasks {
@@ -192,7 +192,7 @@ impl Kernel<'_> {
             if let Some(ordered) = &mut self.work.ordered {
                 ordered.over(tasks, false, self.now);
             }
-            self.free(tasks);
+            self.free_room(tasks);
             self.report_with(tasks, Some(self.now), fate, *keep)?;
             self.release(tasks);
             self.watch_stop(tasks, fate, keep)?;

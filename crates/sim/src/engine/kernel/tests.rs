@@ -134,16 +134,17 @@ fn verbs_in_random_order_keep_the_sums_and_lose_no_task() {
 /// Each reader gets the changes of its kinds in order, once, whatever the others have read.
 #[test]
 fn the_change_log_has_a_position_for_each_reader() {
-    let mut log = changes::ChangeLog::new(&[Reader::Gangs, Reader::Locality], None);
+    let (gangs, locality) = (Reader(0), Reader(1));
+    let mut log = changes::ChangeLog::new(&[Kinds::FREED, Kinds::QUEUES], None);
     let (freed, left) = (Change::Freed(MachineId(3)), Change::Left(SetSlot::FIRST));
     log.push(freed);
     log.push(Change::Ended { machine: MachineId(1), amount: 1 });
     log.push(left);
-    assert!(matches!(log.next(Reader::Locality), Some(Change::Left(_))));
-    assert!(log.next(Reader::Locality).is_none() && log.next(Reader::Slowdown).is_none());
+    assert!(matches!(log.next(locality), Some(Change::Left(_))));
+    assert!(log.next(locality).is_none());
     log.push(left);
-    assert!(matches!(log.next(Reader::Gangs), Some(Change::Freed(MachineId(3)))));
-    assert!(log.next(Reader::Gangs).is_none());
-    assert!(matches!(log.next(Reader::Locality), Some(Change::Left(_))));
-    assert!(log.next(Reader::Locality).is_none() && log.next(Reader::Gangs).is_none());
+    assert!(matches!(log.next(gangs), Some(Change::Freed(MachineId(3)))));
+    assert!(log.next(gangs).is_none());
+    assert!(matches!(log.next(locality), Some(Change::Left(_))));
+    assert!(log.next(locality).is_none() && log.next(gangs).is_none());
 }

@@ -83,7 +83,11 @@ fn check(open: Open, until: Time) -> (usize, u64) {
         Ok(true)
     });
     let rows = rows.expect("no interrupt").expect("memory is left");
-    (0..2).for_each(|_| compare(open, &mut rows.source(|| Ok(open()?))));
+    let reopen = || {
+        let source = open()?;
+        Ok(source)
+    };
+    (0..2).for_each(|_| compare(open, &mut rows.source(reopen)));
     (rows.rows, bytes)
 }
 
