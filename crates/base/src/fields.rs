@@ -1,7 +1,8 @@
 //! A fast reader for the rows of comma-separated files.
 //!
-//! Rows without quotes are split by this module, byte by byte. From the first row with a quote on, the `csv` crate reads all rows. A line
-//! ends with a line feed; a carriage return before it is part of the end. Blank lines are skipped. Every row has the number of its line.
+//! Rows without quotes are found by this module and split at their commas. From the first row with a quote on, the `csv` crate reads all
+//! rows. A line ends with a line feed; a carriage return before it is part of the end. Blank lines are skipped. Every row has the number of
+//! its line.
 
 use std::io::{Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -33,32 +34,54 @@ pub struct Split<'a> {
     /// The line number, from 1.
     pub line: u64,
     bytes: &'a [u8],
-    /// The end of each field in `bytes`.
-    ends: &'a [usize],
-    /// The number of bytes between two fields.
-    gap: usize,
+    /// The end of each field in `bytes`; `None` if commas separate the fields.
+    ends: Option<&'a [usize]>,
 }
 
 impl<'a> Split<'a> {
-    /// Returns the number of fields, at least one.
-    pub fn len(&self) -> usize {
-        self.ends.len()
+    /// Returns the fields in order, at least one.
+    #[inline]
+    pub fn iter(&self) -> SplitFields<'a> {
+        SplitFields { rest: Some(self.bytes), ends: self.ends, at: 0 }
     }
+}
 
-    /// Returns whether there are no fields, which never occurs.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+/// The remaining fields of a row.
+#[derive(Clone, Debug)]
+pub struct SplitFields<'a> {
+    /// The bytes of the remaining fields; `None` after the last.
+    rest: Option<&'a [u8]>,
+    ends: Option<&'a [usize]>,
+    at: usize,
+}
+
+impl SplitFields<'_> {
+    /// Returns whether exactly `fields` fields have been returned and none remain.
+    #[inline]
+    pub fn ended_after(&self, fields: usize) -> bool {
+        self.at == fields && self.rest.is_none()
     }
+}
 
-    /// Returns the fields in order.
-    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let Split { bytes, ends, gap, .. } = *self;
-        let mut from = 0;
-        ends.iter().map(move |&end| {
-            let field = &bytes[from..end];
-            from = end + gap;
-            field
-        })
+impl<'a> Iterator for SplitFields<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let (field, later) = match self.ends {
+            None => match rest.iter().position(|&byte| byte == b',') {
+                Some(comma) => (&rest[..comma], Some(&rest[comma + 1..])),
+                None => (rest, None),
+            },
+            Some(ends) => {
+                let length = ends[self.at] - self.at.checked_sub(1).map_or(0, |before| ends[before]);
+                (&rest[..length], (self.at + 1 < ends.len()).then(|| &rest[length..]))
+            }
+        };
+        self.rest = later;
+        self.at += 1;
+        Some(field)
     }
 }
 
@@ -67,16 +90,8 @@ impl Fields {
     pub fn new(input: Input, path: &Path) -> Fields {
         // `Lines` appends a line feed to the input, so that every row ends with one.
         let (lines, ended) = Lines::new(input);
-        let plain = Plain {
-            input: Box::new(lines),
-            ended,
-            buffer: vec![0; CHUNK],
-            from: 0,
-            next: 0,
-            to: 0,
-            line: 0,
-            ends: Vec::new(),
-        };
+        let plain =
+            Plain { input: Box::new(lines), ended, buffer: vec![0; CHUNK], from: 0, next: 0, to: 0, end: 0, line: 0 };
         Fields { path: path.to_owned(), rest: Rest::Plain(plain) }
     }
 
@@ -115,10 +130,10 @@ struct Plain {
     from: usize,
     next: usize,
     to: usize,
+    /// The end of the row, without its line end.
+    end: usize,
     /// The line number of the row.
     line: u64,
-    /// The end of each field, relative to the beginning of the row.
-    ends: Vec<usize>,
 }
 
 impl Plain {
@@ -127,23 +142,7 @@ impl Plain {
         self.pass_line();
         let mut at = self.from;
         loop {
-            let mut feed = None;
-            for (place, &byte) in (at..self.to).zip(&self.buffer[at..self.to]) {
-                // Digits, letters and points have larger values.
-                if byte > b',' {
-                    continue;
-                }
-                match byte {
-                    b',' => self.ends.push(place - self.from),
-                    b'"' => return Ok(Found::Quote),
-                    b'\n' => {
-                        feed = Some(place);
-                        break;
-                    }
-                    _ => {}
-                }
-            }
-            let Some(feed) = feed else {
+            let Some(stop) = memchr::memchr2(b'\n', b'"', &self.buffer[at..self.to]) else {
                 let scanned = self.to - self.from;
                 if !self.refill(path)? {
                     return Ok(Found::End);
@@ -151,11 +150,15 @@ impl Plain {
                 at = scanned;
                 continue;
             };
-            self.next = feed + 1;
-            let line = &self.buffer[self.from..feed];
+            let stop = at + stop;
+            if self.buffer[stop] == b'"' {
+                return Ok(Found::Quote);
+            }
+            self.next = stop + 1;
+            let line = &self.buffer[self.from..stop];
             let length = line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
             if length > 0 {
-                self.ends.push(length);
+                self.end = self.from + length;
                 return Ok(Found::Row);
             }
             self.pass_line();
@@ -167,10 +170,10 @@ impl Plain {
     fn pass_line(&mut self) {
         self.from = self.next;
         self.line += 1;
-        self.ends.clear();
     }
 
     /// Reads more bytes of the current row; returns `false` at the end of the file. Errors: [`Error::Io`].
+    #[cold]
     fn refill(&mut self, path: &Path) -> Result<bool> {
         self.buffer.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);
@@ -190,8 +193,7 @@ impl Plain {
     }
 
     fn row(&self) -> Split<'_> {
-        let end = self.ends.last().map_or(0, |end| *end);
-        Split { line: self.line, bytes: &self.buffer[self.from..self.from + end], ends: &self.ends, gap: 1 }
+        Split { line: self.line, bytes: &self.buffer[self.from..self.end], ends: None }
     }
 
     /// Passes the current row and all later bytes to `csv`. A blank line precedes them, because `csv` would remove a byte-order mark at the
@@ -222,7 +224,7 @@ impl Quoted {
                 {
                     *end -= 1;
                 }
-                return Ok(Some(Split { line, bytes: self.records.record.as_slice(), ends: &self.ends, gap: 0 }));
+                return Ok(Some(Split { line, bytes: self.records.record.as_slice(), ends: Some(&self.ends) }));
             }
         }
         Ok(None)
@@ -252,7 +254,9 @@ mod tests {
         let mut fields = Fields::new(Box::new(Drops(text.as_bytes(), drop)), Path::new("t.csv"));
         let mut rows = Vec::new();
         while let Some(row) = fields.read().map_err(|error| error.to_string())? {
-            assert_eq!((row.len(), row.is_empty()), (row.iter().count(), false));
+            let mut fields = row.iter();
+            let count = fields.by_ref().count();
+            assert!(fields.ended_after(count) && !row.iter().ended_after(0));
             rows.push((row.line, row.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()));
         }
         Ok(rows)
@@ -286,6 +290,24 @@ mod tests {
             for drop in [1, 2, 3, 5, 1000] {
                 assert_eq!(rows(text, drop).expect(text), want, "{text:?} by {drop}");
             }
+        }
+    }
+
+    #[test]
+    fn rows_without_quotes_are_split_as_by_csv() {
+        let mut state = 1u64;
+        for _ in 0..3000 {
+            let mut next = |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % below
+            };
+            let parts = ["a", "17", ",", ",", "\n", "\r\n", " ", "é", "\u{feff}", "!", "-", "\0"];
+            let text: String = (0..next(60)).map(|_| parts[next(parts.len())]).collect();
+            // A quoted field in the first row passes all rows to `csv`.
+            let quoted: &'static str = format!("\"b\"\n{text}").leak();
+            let plain: &'static str = format!("b\n{text}").leak();
+            let drop = 1 + next(20);
+            assert_eq!(rows(plain, drop), rows(quoted, drop), "{text:?} by {drop}");
         }
     }
 

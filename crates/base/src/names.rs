@@ -16,6 +16,7 @@ impl NameList {
     }
 
     /// Returns the name at a position. Panics: if the position is out of range.
+    #[inline]
     pub fn get(&self, at: usize) -> &str {
         let begin = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[begin..self.ends[at]]

@@ -321,7 +321,16 @@ impl<R: Read> Read for Lines<R> {
 }
 
 /// Removes the blanks around a name, so that `ann` and `ann ` are one user. Blanks beyond ASCII are removed, too.
+#[inline]
 pub fn trimmed(name: &[u8]) -> &[u8] {
+    match name {
+        [b'!'..=b'~'] | [b'!'..=b'~', .., b'!'..=b'~'] => name,
+        _ => trimmed_blanks(name),
+    }
+}
+
+#[cold]
+fn trimmed_blanks(name: &[u8]) -> &[u8] {
     let plain = |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii() && !byte.is_ascii_whitespace());
     if plain(name.first()) && plain(name.last()) {
         return name;

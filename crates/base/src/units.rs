@@ -236,44 +236,73 @@ impl fmt::Display for NumberProblem {
 ///
 /// No float is used, so `0.1` cores are 100 milli-cores and never 101. Surrounding blanks are allowed. Errors: a [`NumberProblem`]; more
 /// than 10^18 base units is `TooLarge`.
+#[inline]
 pub fn decimal(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberProblem> {
-    // The common case: digits, possibly with a decimal point.
-    let (mut digits, mut rest) = (0u64, text);
-    let mut run = |rest: &mut &[u8]| {
-        while let [byte @ b'0'..=b'9', tail @ ..] = *rest {
-            digits = digits * 10 + u64::from(byte - b'0');
-            *rest = tail;
-        }
-    };
-    let (mut places, mut point) = (0, 0);
-    if text.len() <= 18 {
-        run(&mut rest);
-        if let [b'.', tail @ ..] = rest {
-            (places, point, rest) = (tail.len(), 1, tail);
-            run(&mut rest);
-        }
+    // The common case is inlined.
+    match digits(text).and_then(|value| value.checked_mul(scale)) {
+        Some(product) if product <= DECIMAL_MAX => Ok(product),
+        _ => decimal_with_point(text, scale, round),
     }
-    if !rest.is_empty() || text.len() == point {
-        return decimal_general(text.trim_ascii(), scale, round);
-    }
-    let product = digits.checked_mul(scale).filter(|&v| v <= DECIMAL_MAX).ok_or(NumberProblem::TooLarge);
-    if places == 0 {
-        return product;
-    }
-    match product {
-        Ok(product) => {
-            let divisor = 10u64.pow(places as u32);
-            let (whole, rest) = (product / divisor, product % divisor);
-            let up = match round {
-                Rounding::Down => false,
-                Rounding::Up => rest > 0,
-                Rounding::Nearest => rest >= divisor - divisor / 2,
-            };
-            Ok(whole + u64::from(up))
-        }
+}
+
+/// Reads digits with a decimal point, and passes other texts to [`decimal_general`].
+fn decimal_with_point(text: &[u8], scale: u64, round: Rounding) -> Result<u64, NumberProblem> {
+    if text.len() <= MOST_DIGITS
+        && let (whole, [b'.', decimals @ ..]) = append_digits(0, text)
+        && let (value, []) = append_digits(whole, decimals)
+        && text.len() > 1
         // With many decimals the product exceeds 64 bits although the amount does not.
-        Err(_) => decimal_general(text, scale, round),
+        && let Some(product) = value.checked_mul(scale).filter(|&product| product <= DECIMAL_MAX)
+    {
+        let divisor = POWERS[decimals.len()];
+        let (whole, rest) = (product / divisor, product % divisor);
+        let up = match round {
+            Rounding::Down => false,
+            Rounding::Up => rest > 0,
+            Rounding::Nearest => rest >= divisor - divisor / 2,
+        };
+        return Ok(whole + u64::from(up));
     }
+    decimal_general(text.trim_ascii(), scale, round)
+}
+
+/// A number of at most this many digits fits 64 bits.
+const MOST_DIGITS: usize = 18;
+
+/// The powers of ten up to that of [`MOST_DIGITS`].
+const POWERS: [u64; MOST_DIGITS + 1] = {
+    let mut powers = [1; MOST_DIGITS + 1];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
+
+/// Returns the value of 1 to 18 decimal digits, `None` for any other text.
+#[inline]
+pub fn digits(text: &[u8]) -> Option<u64> {
+    // The difference is large for an empty text.
+    if text.len().wrapping_sub(1) >= MOST_DIGITS {
+        return None;
+    }
+    let (value, rest) = append_digits(0, text);
+    rest.is_empty().then_some(value)
+}
+
+/// Appends the leading digits of `text` to the number `value`; returns the result and the rest of the text. The caller ensures at most
+/// [`MOST_DIGITS`] digits in total.
+#[inline]
+fn append_digits(mut value: u64, text: &[u8]) -> (u64, &[u8]) {
+    for (at, byte) in text.iter().enumerate() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return (value, &text[at..]);
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+    }
+    (value, &[])
 }
 
 /// The largest amount that [`decimal`] returns.

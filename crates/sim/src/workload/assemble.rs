@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use super::Texts;
-use super::names::{JobName, JobNames, Names, split};
+use super::names::{JobName, JobNames, Names, number_behind, split};
 use plimsoll_base::units::{JobId, Time, UserId};
 
 /// Assigns ids to jobs and users and checks a row's position in the trace.
@@ -41,21 +41,32 @@ impl Assembler {
     }
 
     /// Returns the id of a user. Errors: the reason why the name is not valid.
+    #[inline]
     pub fn user(&mut self, name: &[u8]) -> Result<UserId, String> {
+        match self.numbered_users.id(name) {
+            Some(id) => Ok(UserId(id)),
+            None => self.other_user(name),
+        }
+    }
+
+    /// Returns the id of a user that is new, not numbered, or of another prefix than the user before.
+    fn other_user(&mut self, name: &[u8]) -> Result<UserId, String> {
         let split = split(name).filter(|(_, number)| *number < NumberedUsers::DENSE);
         let place = split.and_then(|(prefix, number)| self.numbered_users.place(prefix, number));
         match place {
-            Some(&mut UNKNOWN) | None => {}
-            Some(id) => return Ok(UserId(*id)),
+            Some(id) if *id != UNKNOWN => Ok(UserId(*id)),
+            place => {
+                let id = self.users.intern(text(name)?);
+                if let Some(place) = place {
+                    *place = id;
+                }
+                Ok(UserId(id))
+            }
         }
-        let id = self.users.intern(text(name)?);
-        if let Some(place) = place {
-            *place = id;
-        }
-        Ok(UserId(id))
     }
 
     /// Checks that rows are in order of submission. Errors: a description of the problem.
+    #[inline]
     pub fn submitted(&mut self, submit: Time) -> Result<(), String> {
         if submit < self.last_submit {
             return Err(format!(
@@ -72,12 +83,23 @@ impl Assembler {
     }
 
     /// Returns the id and the name of a job; call [`Assembler::submitted`] first. Errors: the reason why the job is not valid here.
+    #[inline]
     pub fn job(&mut self, name: &[u8]) -> Result<(JobId, JobName), String> {
-        if let Some((JobName::Text(last), id)) = &self.last_job
-            && last.as_bytes() == name
+        if let Some((prefix, number)) = self.job_names.numbered(name)
+            && self.jobs < u32::MAX
+            && self.seen.insert_bit(prefix, number) == Some(true)
         {
-            return Ok((*id, JobName::Text(last.clone())));
+            let (id, job) = (JobId(self.jobs), JobName::Numbered { prefix, number });
+            self.jobs += 1;
+            self.instant.list.push((job.clone(), id));
+            self.last_job = Some((job.clone(), id));
+            return Ok((id, job));
         }
+        self.other_job(name)
+    }
+
+    /// Returns the id and the name of a job that has an earlier row or no bit in [`SeenJobs`].
+    fn other_job(&mut self, name: &[u8]) -> Result<(JobId, JobName), String> {
         let parsed = if name.is_empty() { None } else { self.job_names.parse(name) };
         let Some(job) = parsed else { return Err(text(name).err().unwrap_or_default()) };
         if let Some((last, id)) = &self.last_job
@@ -149,6 +171,14 @@ impl NumberedUsers {
     const DENSE: u64 = 1 << 22;
     const PREFIXES: usize = 8;
 
+    /// Returns the id of a known user with the same prefix as the one found last.
+    #[inline]
+    fn id(&self, name: &[u8]) -> Option<u32> {
+        let (prefix, ids) = self.prefixes.get(self.last)?;
+        let number = number_behind(prefix, name)?;
+        ids.get(number as usize).copied().filter(|id| *id != UNKNOWN)
+    }
+
     /// Returns the entry for the id of a user; [`UNKNOWN`] if the user is new. `None` if there are too many prefixes.
     fn place(&mut self, prefix: &[u8], number: u64) -> Option<&mut u32> {
         if self.prefixes.get(self.last).is_none_or(|(last, _)| **last != *prefix) {
@@ -188,7 +218,7 @@ pub fn shorten(value: &[u8]) -> String {
 #[derive(Clone, Debug, Default)]
 struct SeenJobs {
     bits: Vec<Vec<u64>>,
-    sparse: HashSet<(u32, u64)>,
+    sparse: HashSet<(u32, u64), foldhash::fast::RandomState>,
     hashes: HashSet<(u64, u64)>,
     keys: (RandomState, RandomState),
 }
@@ -208,21 +238,29 @@ impl SeenJobs {
         }
     }
 
+    /// Adds a numbered job; returns whether it is new, or `None` if it has no bit yet.
+    #[inline]
+    fn insert_bit(&mut self, prefix: u32, number: u64) -> Option<bool> {
+        let word = self.bits.get_mut(prefix as usize)?.get_mut((number / 64) as usize)?;
+        let bit = 1 << (number % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        Some(new)
+    }
+
     /// Adds a job; returns whether it is new. Two different texts are confused only if 128 random bits agree.
     fn insert(&mut self, job: &JobName) -> bool {
         match job {
             JobName::Numbered { prefix, number } if *number < DENSE => {
-                let (prefix, word, bit) = (*prefix as usize, (*number / 64) as usize, 1 << (*number % 64));
-                if self.bits.len() <= prefix {
-                    self.bits.resize(prefix + 1, Vec::new());
+                if let Some(new) = self.insert_bit(*prefix, *number) {
+                    return new;
                 }
-                let bits = &mut self.bits[prefix];
-                if bits.len() <= word {
-                    bits.resize((word + 1).next_power_of_two(), 0);
+                let at = *prefix as usize;
+                if self.bits.len() <= at {
+                    self.bits.resize(at + 1, Vec::new());
                 }
-                let new = bits[word] & bit == 0;
-                bits[word] |= bit;
-                new
+                self.bits[at].resize((*number as usize / 64 + 1).next_power_of_two(), 0);
+                self.insert_bit(*prefix, *number).unwrap_or(true)
             }
             JobName::Numbered { prefix, number } => self.sparse.insert((*prefix, *number)),
             JobName::Text(text) => self.hashes.insert((self.keys.0.hash_one(text), self.keys.1.hash_one(text))),

@@ -139,6 +139,20 @@ impl Columns {
         Ok(columns)
     }
 
+    /// Returns the error of a row with this number of fields: a wrong number precedes a problem in a column.
+    #[cold]
+    pub(super) fn row_error(&self, path: &Path, line: u64, fields: usize, problem: Option<(usize, String)>) -> Error {
+        match problem {
+            Some((column, problem)) if fields == self.kinds.len() => {
+                Error::trace(path, line, &self.names[column], problem)
+            }
+            _ => {
+                let problem = format!("has {fields} fields; the header has {}", self.kinds.len());
+                Error::trace(path, line, "", problem)
+            }
+        }
+    }
+
     /// Returns whether a trace must have this column (or the same in another unit).
     pub(super) fn is_required(name: &str) -> bool {
         use TraceColumn::{Duration, Job, Submit, User};

@@ -3,9 +3,11 @@
 //! [`Names`] maps names to ids and back; its memory grows with the number of distinct names. [`JobNames`] stores only the prefixes of job
 //! names, so that the names of a trace with numbered jobs need no allocation.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 
+use foldhash::fast::RandomState;
 use plimsoll_base::names::NameList;
+use plimsoll_base::units::digits;
 
 /// Interned names: dense ids in order of first appearance. Memory grows with the number of distinct names.
 #[derive(Clone, Debug, Default)]
@@ -108,13 +110,28 @@ pub struct JobNames {
     last: (Vec<u8>, u32),
 }
 
+/// Returns the number behind `prefix`, if [`split`] returns this prefix of `name`. `None` also for a prefix that ends in a digit.
+#[inline]
+pub(super) fn number_behind(prefix: &[u8], name: &[u8]) -> Option<u64> {
+    let number = name.strip_prefix(prefix)?;
+    if prefix.last().is_some_and(u8::is_ascii_digit) || matches!(number, [b'0', _, ..]) {
+        return None;
+    }
+    digits(number)
+}
+
 /// Splits a name into text and the number behind it, if it ends in a number that is rendered identically: no leading zeros, at most 18
 /// digits.
 pub(super) fn split(name: &[u8]) -> Option<(&[u8], u64)> {
+    // No sum or product of 18 digits overflows.
     let (mut at, mut number, mut place) = (name.len(), 0u64, 1u64);
-    for digit in name.iter().rev().take(18).map(|byte| byte.wrapping_sub(b'0')).take_while(|digit| *digit <= 9) {
-        number += u64::from(digit) * place;
-        place *= 10;
+    for byte in name.iter().rev().take(18) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number = number.wrapping_add(u64::from(digit).wrapping_mul(place));
+        place = place.wrapping_mul(10);
         at -= 1;
     }
     // Leading zeros belong to the text, so that `07` and `7` stay two names.
@@ -130,13 +147,19 @@ impl JobNames {
 
     /// Parses a name into prefix and number. Returns `None` if it is not UTF-8.
     pub fn parse(&mut self, name: &[u8]) -> Option<JobName> {
-        match split(name) {
+        match self.numbered(name) {
             // A known prefix is UTF-8.
-            Some((prefix, number)) if !self.prefixes.is_empty() && self.last.0 == prefix => {
-                Some(JobName::Numbered { prefix: self.last.1, number })
-            }
-            _ => Some(self.split(std::str::from_utf8(name).ok()?)),
+            Some((prefix, number)) => Some(JobName::Numbered { prefix, number }),
+            None => Some(self.split(std::str::from_utf8(name).ok()?)),
         }
+    }
+
+    /// Returns the index of the prefix and the number of a name, if it has the prefix of the name before.
+    #[inline]
+    pub(super) fn numbered(&self, name: &[u8]) -> Option<(u32, u64)> {
+        let (prefix, index) = &self.last;
+        let number = number_behind(prefix, name)?;
+        (!self.prefixes.is_empty()).then_some((*index, number))
     }
 
     /// Splits a name into prefix and number.
@@ -187,6 +210,30 @@ mod tests {
         assert_ne!(names.parse(b"07"), names.parse(b"7"));
         assert_eq!(names.parse(b"\xff1"), None);
         assert_eq!(names.parse(b"\xff"), None);
+    }
+
+    #[test]
+    fn a_number_behind_a_prefix_agrees_with_the_split_of_the_name() {
+        let mut state = 1u64;
+        let mut text = |most: usize| {
+            let mut next = |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % below
+            };
+            (0..next(most + 1)).map(|_| b"0017a-"[next(6)]).collect::<Vec<u8>>()
+        };
+        let mut found = 0;
+        for round in 0..20_000 {
+            let prefix = text(3);
+            let name = [&prefix[..], &text(4), &b"12345678901234567"[..round % 18]].concat();
+            if let Some(number) = number_behind(&prefix, &name) {
+                assert_eq!(split(&name), Some((&prefix[..], number)));
+                found += 1;
+            } else if !prefix.last().is_some_and(u8::is_ascii_digit) {
+                assert_ne!(split(&name).map(|(before, _)| before), Some(&prefix[..]));
+            }
+        }
+        assert!(found > 1000);
     }
 
     #[test]

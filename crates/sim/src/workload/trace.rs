@@ -18,7 +18,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::fields::Fields;
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::rows::trimmed;
-use plimsoll_base::units::{Dim, Resources, Rounding, Span, Time, decimal};
+use plimsoll_base::units::{Dim, NumberProblem, Resources, Rounding, Span, Time, decimal, digits};
 
 /// The source of a trace's bytes.
 #[derive(Clone, Debug)]
@@ -108,7 +108,11 @@ pub struct CsvTrace {
     columns: Columns,
     rows: Assembler,
     next_row: u64,
-    ahead: Option<(TaskSet, JobName)>,
+    /// The next row at `at`, and the memory for the row after it: a row is expensive to move.
+    sets: [TaskSet; 2],
+    at: usize,
+    ended: bool,
+    ahead: JobName,
     taken: JobName,
     /// `(row, number of preceding lines that are no rows)`, for each row where that number changes.
     lines: Vec<(u64, u64)>,
@@ -125,17 +129,29 @@ impl CsvTrace {
         super::unknown::require_canonical(input)?;
         let path = input.path().to_owned();
         let mut fields = Fields::new(without_mark(&path, input.reader()?)?, &path);
-        let header = fields.read()?.filter(|header| header.len() > 1 || header.iter().any(|name| !name.is_empty()));
+        let header =
+            fields.read()?.filter(|header| header.iter().count() > 1 || header.iter().any(|name| !name.is_empty()));
         let Some(header) = header else {
             return Err(Error::trace(&path, 0, "", "the file is empty; expected a trace with a header"));
         };
         let names: Vec<String> = header.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         let columns = Columns::find(&path, names.iter().map(String::as_str), resources)?;
-        let taken = JobName::Text("".into());
-        let (rows, lines) = (Assembler::default(), vec![(0, 2)]);
-        let mut trace = CsvTrace { path, fields, columns, rows, next_row: 0, ahead: None, taken, lines };
+        let unnamed = || JobName::Text("".into());
+        let mut trace = CsvTrace {
+            path,
+            fields,
+            columns,
+            rows: Assembler::default(),
+            next_row: 0,
+            sets: Default::default(),
+            at: 0,
+            ended: false,
+            ahead: unnamed(),
+            taken: unnamed(),
+            lines: vec![(0, 2)],
+        };
         trace.advance()?;
-        if trace.ahead.is_none() {
+        if trace.ended {
             return Err(Error::trace(&trace.path, 1, "", "the trace has a header but no rows"));
         }
         Ok(trace)
@@ -146,23 +162,24 @@ impl CsvTrace {
         row + self.lines[at.saturating_sub(1)].1
     }
 
+    /// Reads the row after the next one, which becomes the next one.
     fn advance(&mut self) -> Result<()> {
         let Some(fields) = self.fields.read()? else {
-            self.ahead = None;
+            self.ended = true;
             return Ok(());
         };
-        let (line, width) = (fields.line, self.columns.kinds.len());
-        if fields.len() != width {
-            let problem = format!("has {} fields; the header has {width}", fields.len());
-            return Err(Error::trace(&self.path, line, "", problem));
-        }
+        let line = fields.line;
         if self.lines.last().is_none_or(|(_, before)| self.next_row + before != line) {
             self.lines.push((self.next_row, line - self.next_row));
         }
-        let (set, name) = self.ahead.get_or_insert_with(|| (TaskSet::default(), JobName::Text("".into())));
-        *name = RowParser { columns: &self.columns, rows: &mut self.rows }
-            .parse(self.next_row, fields.iter(), set)
-            .map_err(|(column, problem)| Error::trace(&self.path, line, &self.columns.names[column], problem))?;
+        let free = 1 - self.at;
+        let mut row = fields.iter();
+        let mut parser = RowParser { columns: &self.columns, rows: &mut self.rows };
+        self.ahead = match parser.parse(self.next_row, row.by_ref(), &mut self.sets[free]) {
+            Ok(job) if row.ended_after(self.columns.kinds.len()) => job,
+            parsed => return Err(self.columns.row_error(&self.path, line, fields.iter().count(), parsed.err())),
+        };
+        self.at = free;
         self.next_row += 1;
         Ok(())
     }
@@ -193,6 +210,10 @@ impl<'f> TraceField<'f> for &'f [u8] {
     fn text(self) -> std::result::Result<&'f [u8], String> {
         Ok(self)
     }
+
+    fn integer(self) -> Option<u64> {
+        digits(self)
+    }
 }
 
 /// Converts the fields of a row, in the order of its columns, into a task set.
@@ -217,7 +238,8 @@ impl RowParser<'_> {
         set.after.clear();
         let (mut after_job, mut think) = (None, None);
         let (mut job, mut submit) = ((0, &b""[..]), 0);
-        for (at, (kind, field)) in self.columns.kinds.iter().zip(fields).enumerate() {
+        for (at, field) in fields.enumerate() {
+            let Some(kind) = self.columns.kinds.get(at) else { break };
             let fail = |problem: String| (at, problem);
             match *kind {
                 TraceColumn::Job => job = (at, trimmed(field.text().map_err(fail)?)),
@@ -269,16 +291,19 @@ impl Source for CsvTrace {
     }
 
     fn peek(&mut self) -> Result<Option<&TaskSet>> {
-        Ok(self.ahead.as_ref().map(|(set, _)| set))
+        Ok((!self.ended).then(|| &self.sets[self.at]))
     }
 
     fn next_set(&mut self) -> Result<Option<TaskSet>> {
-        // The next row is read into the same memory, because a row is expensive to move.
-        let Some((set, name)) = &mut self.ahead else { return Ok(None) };
-        let taken = TaskSet { after: std::mem::take(&mut set.after), ..set.clone() };
-        std::mem::swap(&mut self.taken, name);
+        if self.ended {
+            return Ok(None);
+        }
+        let taken = self.at;
+        std::mem::swap(&mut self.taken, &mut self.ahead);
         self.advance()?;
-        Ok(Some(taken))
+        let set = &mut self.sets[taken];
+        let (after, preceding) = (std::mem::take(&mut set.after), set.preceding.take());
+        Ok(Some(TaskSet { after, preceding, ..*set }))
     }
 
     fn job_name(&self) -> JobName {
@@ -303,38 +328,49 @@ impl Source for CsvTrace {
 }
 
 /// Returns a time column's value in microseconds.
+#[inline]
 pub(crate) fn time<'f>(field: impl TraceField<'f>, scale: u64) -> std::result::Result<u64, String> {
     number(field, scale, Rounding::Nearest, "a time from 0 to 10^12 s (31,700 years)")
 }
 
+#[inline]
 fn number<'f>(
     field: impl TraceField<'f>,
     scale: u64,
     round: Rounding,
     expected: &str,
 ) -> std::result::Result<u64, String> {
-    if let Some(number) = field.times(scale) {
-        return Ok(number);
-    }
-    let field = field.text()?;
-    decimal(field, scale, round).map_err(|problem| {
-        if field.trim_ascii().is_empty() {
-            format!("is empty; expected {expected}")
-        } else {
-            format!("'{}' {problem}; expected {expected}", shorten(field))
+    match field.times(scale) {
+        Some(number) => Ok(number),
+        None => {
+            let field = field.text()?;
+            decimal(field, scale, round).map_err(|problem| not_a_number(field, problem, expected))
         }
-    })
+    }
 }
 
-fn integer_between<'f>(field: impl TraceField<'f>, least: u64, most: u64) -> std::result::Result<u64, String> {
-    let accepted = |value: &u64| (least..=most).contains(value);
-    if let Some(value) = field.integer().filter(accepted) {
-        return Ok(value);
+/// Describes a field that is not a number.
+#[cold]
+fn not_a_number(field: &[u8], problem: NumberProblem, expected: &str) -> String {
+    if field.trim_ascii().is_empty() {
+        format!("is empty; expected {expected}")
+    } else {
+        format!("'{}' {problem}; expected {expected}", shorten(field))
     }
-    let field = field.text()?;
+}
+
+#[inline]
+fn integer_between<'f>(field: impl TraceField<'f>, least: u64, most: u64) -> std::result::Result<u64, String> {
+    match field.integer() {
+        Some(value) if (least..=most).contains(&value) => Ok(value),
+        _ => integer_in_text(field.text()?, least, most),
+    }
+}
+
+fn integer_in_text(field: &[u8], least: u64, most: u64) -> std::result::Result<u64, String> {
     let text = std::str::from_utf8(field.trim_ascii()).ok();
     text.and_then(|text| text.parse::<u64>().ok())
-        .filter(accepted)
+        .filter(|value| (least..=most).contains(value))
         .ok_or_else(|| format!("'{}' is not a whole number from {least} to {most}", shorten(field)))
 }
 
