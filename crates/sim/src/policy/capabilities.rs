@@ -45,8 +45,8 @@ pub trait Capabilities {
         None
     }
 
-    /// Returns its list of waiting users, if it decides by itself when a user is tried again
-    /// ([`Verdict::Wait`](super::Verdict::Wait)) and needs the requests that wait.
+    /// Returns its list of waiting requests, if it uses them to decide when a user is tried again
+    /// ([`Verdict::Wait`](super::Verdict::Wait)).
     fn wait_list(&mut self) -> Option<&mut dyn WaitList> {
         None
     }

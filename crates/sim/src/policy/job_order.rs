@@ -24,8 +24,8 @@ pub struct JobView {
     pub size: u128,
     /// Task-microseconds: the size of the unfinished tasks, less the time that running tasks have run so far; at least 0.
     pub left: u128,
-    /// The attained service: in task-microseconds or, by an order that is [`JobOrder::by_demand`], in microseconds of the whole cluster times
-    /// [`WHOLE`].
+    /// The attained service: in task-microseconds or, by an order that is [`JobOrder::by_demand`], in microseconds of the whole cluster
+    /// times [`WHOLE`].
     pub attained: u128,
 }
 
@@ -68,8 +68,8 @@ pub enum SizeSource {
     Truth,
 }
 
-/// An order of a user's task sets, owned by the runs that use it. It must be stateless: a set's key is a function of the set and the instant alone, and changes only when
-/// tasks of its job start, end or are stopped, unless [`JobOrder::moves`].
+/// An order of a user's task sets, owned by the runs that use it. It must be stateless: a set's key is a function of the set and the
+/// instant alone, and changes only when tasks of its job start, end or are stopped, unless [`JobOrder::moves`].
 pub trait JobOrder: Send + Sync {
     /// Returns the name behind the slash.
     fn name(&self) -> &str;
