@@ -70,7 +70,7 @@ fn a_violation_comes_with_the_command_that_repeats_it() {
     assert_eq!(again["smallest"], value["smallest"]);
     assert_eq!(value, json(&args), "the same seeds give other bytes");
     assert!(printed(&["failover", "--chaos", "20", "--seed", "5"]).contains("0 with a violation"));
-    assert!(printed(&args[..7]).contains("Events that lead to it"));
+    assert!(printed(&args[..7]).contains("Events that lead to the violation"));
 }
 
 #[test]

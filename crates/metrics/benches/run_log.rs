@@ -15,7 +15,7 @@ use plimsoll_metrics::{FairService, Measure, RunLog, Window};
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement};
 use plimsoll_sim::engine::{self, Options};
-use plimsoll_sim::policy::{Policy, Queue, Rank};
+use plimsoll_sim::policy::{Capabilities, Policy, Queue, Rank};
 use plimsoll_sim::record::{JobRecord, Launch, Recorder, State, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::{TaskSet, Workload};
 use rand::{RngExt, SeedableRng};
@@ -57,6 +57,8 @@ fn workload() -> Workload {
 
 /// Serves all users in the order of their ids.
 struct ById;
+
+impl Capabilities for ById {}
 
 impl Policy for ById {
     fn rank(&self, _queue: &Queue, _books: &Books) -> Rank {

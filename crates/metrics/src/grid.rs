@@ -4,7 +4,7 @@ use crate::run::GridMeans;
 use plimsoll_base::units::{Span, Time};
 
 /// The sampling grid and the means over it.
-pub struct Grid {
+pub struct SampleGrid {
     /// The step of the grid.
     pub step: Span,
     next: Time,
@@ -12,10 +12,10 @@ pub struct Grid {
     pub means: GridMeans,
 }
 
-impl Grid {
+impl SampleGrid {
     /// Creates a grid with its first point at `from`, for a number of resources.
-    pub fn new(step: Span, from: Time, dims: usize) -> Grid {
-        Grid { step: Span(step.0.max(1)), next: from, means: GridMeans::new(dims) }
+    pub fn new(step: Span, from: Time, dims: usize) -> SampleGrid {
+        SampleGrid { step: Span(step.0.max(1)), next: from, means: GridMeans::new(dims) }
     }
 
     /// Returns the first unvisited grid point before `to` and the number of grid points up to `to`, and marks them as visited.

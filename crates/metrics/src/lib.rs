@@ -35,7 +35,7 @@ pub use compare::{BinRuns, Compared, Comparison, PolicyRuns};
 pub use difference::{Design, MARGIN, MeanDifference, Test, bootstrap, difference};
 pub use fair_service::FairService;
 pub use fluid::Fluid;
-pub use grid::Grid;
+pub use grid::SampleGrid;
 pub use groups::{GroupLog, GroupSums, GroupTimes, Guarantee, Holding};
 pub use histogram::{LogHistogram, Quantiles};
 pub use holm::{Corrected, corrected, holm};

@@ -10,7 +10,7 @@ use prefetch_index::prefetch_index;
 
 use crate::fair_service::FairService;
 use crate::fluid::{Fluid, factors};
-use crate::grid::Grid;
+use crate::grid::SampleGrid;
 use crate::horizon::JudgedService;
 use crate::run::delay::SizeBins;
 use crate::run::fairness::{WHOLE, fixed_share};
@@ -50,7 +50,7 @@ pub struct RunLog {
     /// The sums over the tasks and jobs of each user.
     pub users: Vec<UserTotals>,
     /// The sampling grid and the means over it.
-    pub grid: Grid,
+    pub grid: SampleGrid,
     dims: usize,
     service: ServiceRecord,
     status: Vec<UserStatus>,
@@ -125,7 +125,7 @@ impl RunLog {
             totals: Totals::new(window),
             bins: SizeBins::default(),
             users: Vec::new(),
-            grid: Grid::new(step, window.from, dims),
+            grid: SampleGrid::new(step, window.from, dims),
             dims,
             service: ServiceRecord::new(dims, capacity, factors(weights), fair, (window, horizon)),
             status: Vec::new(),

@@ -64,7 +64,7 @@ pub(super) static METRICS: Metrics = Metrics {
         )
         .lower(),
         seconds("control_response_p99_s", "the 99th percentile of the same", |run| response(run, 1)).lower(),
-        seconds("control_response_max_s", "the longest", |run| response(run, 2)).lower(),
+        seconds("control_response_max_s", "the longest of these times", |run| response(run, 2)).lower(),
         int(
             "control_requests_peak",
             "the most messages that waited for FuxiMaster at once; 0 if it takes no time",

@@ -39,7 +39,7 @@ use plimsoll_base::units::{MachineId, Time, UserId};
 
 use extensions::Extensions;
 use kernel::{Kernel, Settings, Victims};
-use round::Round;
+use round::Rounds;
 
 /// Runs a workload under a policy until no event is left, the horizon is reached or the control stops it.
 ///
@@ -70,7 +70,7 @@ pub fn run_with(
 /// A run that a caller steps from instant to instant; [`run`] performs all steps.
 pub struct Engine<'a> {
     kernel: Kernel<'a>,
-    round: Round,
+    round: Rounds,
     extensions: Extensions<'a>,
     options: Options,
     /// The number of instants so far.
@@ -104,7 +104,7 @@ impl<'a> Engine<'a> {
         if let Some(remote) = &mut extensions.remote {
             remote.control.open(kernel.offers());
         }
-        let round = Round::new(&needs, options.on_blocked);
+        let round = Rounds::new(&needs, options.on_blocked);
         Ok(Engine { kernel, round, extensions, options: options.clone(), instants: 0, wake: None, cut: false })
     }
 

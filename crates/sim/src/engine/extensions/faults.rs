@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::backups::{Backup, Backups};
 use super::extension::Extension;
 use crate::engine::kernel::pace::{MOST, ONE, millionths, scaled};
-use crate::engine::kernel::{Attempt, Attempts, Kernel, Kinds, Reader, Running};
+use crate::engine::kernel::{Attempt, Attempts, ChangeKinds, Kernel, Reader, Running};
 use crate::engine::outcome::Outcome;
 use crate::record::Fate;
 use crate::workload::synthetic::random::{numbered, stream};
@@ -155,8 +155,8 @@ pub struct FaultsSoFar {
 }
 
 impl FaultsSoFar {
-    pub fn new(faults: Faults, reader: &mut dyn FnMut(Kinds) -> Reader) -> FaultsSoFar {
-        let backups = faults.backup.map(|rule| Backups::new(reader(Kinds::STARTED | Kinds::AGAIN), rule));
+    pub fn new(faults: Faults, reader: &mut dyn FnMut(ChangeKinds) -> Reader) -> FaultsSoFar {
+        let backups = faults.backup.map(|rule| Backups::new(reader(ChangeKinds::STARTED | ChangeKinds::AGAIN), rule));
         FaultsSoFar { retries: faults.retries, failures: HashMap::new(), backups, failed: 0, backups_won: 0 }
     }
 

@@ -30,7 +30,7 @@ use remote::Remote;
 use requests::Requests;
 use slowdown::Hosts;
 
-use super::kernel::{GangPlan, Kernel, Kinds, Party, Reader, SetSlot};
+use super::kernel::{ChangeKinds, GangPlan, Kernel, Party, Reader, SetSlot};
 use super::options::Options;
 use super::outcome::Outcome;
 use super::round::GangPlacement;
@@ -45,7 +45,7 @@ pub struct Extensions<'a> {
     /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
     any: bool,
     /// The kinds of changes that each reader of the change log subscribes to.
-    kinds: Vec<Kinds>,
+    kinds: Vec<ChangeKinds>,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
     falling: Option<Falling>,
@@ -67,16 +67,18 @@ impl<'a> Extensions<'a> {
         let placed = options.placement != Placement::Pooled;
         let asked = options.preempt.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
         let mut kinds = Vec::new();
-        let mut reader = |read: Kinds| {
+        let mut reader = |read: ChangeKinds| {
             kinds.push(read);
             Reader(kinds.len() - 1)
         };
         let faults = options.faults.map(|faults| FaultsSoFar::new(faults, &mut reader));
-        let falling = options.fall_back.filter(|_| placed).map(|delay| Falling::new(reader(Kinds::QUEUES), delay));
-        let hoards = options.hoard.filter(|_| placed).map(|patience| Hoards::new(reader(Kinds::FREED), patience));
+        let falling =
+            options.fall_back.filter(|_| placed).map(|delay| Falling::new(reader(ChangeKinds::QUEUES), delay));
+        let hoards = options.hoard.filter(|_| placed).map(|patience| Hoards::new(reader(ChangeKinds::FREED), patience));
         let slowdown = options.slowdown.filter(|_| placed);
-        let slowdown = slowdown.and_then(|curve| Hosts::new(reader(Kinds::STARTED | Kinds::ENDED), curve, cluster));
-        let remote = control.map(|control| Remote::new(control, reader(Kinds::BACKEND | Kinds::AGAIN)));
+        let slowdown =
+            slowdown.and_then(|curve| Hosts::new(reader(ChangeKinds::STARTED | ChangeKinds::ENDED), curve, cluster));
+        let remote = control.map(|control| Remote::new(control, reader(ChangeKinds::BACKEND | ChangeKinds::AGAIN)));
         let events = (placed && !cluster.events.events.is_empty()).then(|| EventsSoFar::new(options.on_failure));
         let requests = asked.then(|| Requests::new(options.preempt, needs.one_line, options.on_blocked));
         let any = events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || requests.is_some();
@@ -84,7 +86,7 @@ impl<'a> Extensions<'a> {
     }
 
     /// Returns the kinds of changes that each reader of the change log subscribes to.
-    pub fn readers(&self) -> Vec<Kinds> {
+    pub fn readers(&self) -> Vec<ChangeKinds> {
         self.kinds.clone()
     }
 

@@ -56,48 +56,48 @@ pub struct Reader(pub usize);
 
 /// A set of kinds of changes; `|` unites two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds(u16);
+pub struct ChangeKinds(u16);
 
-impl Kinds {
+impl ChangeKinds {
     /// [`Change::Freed`].
-    pub const FREED: Kinds = Kinds(1);
+    pub const FREED: ChangeKinds = ChangeKinds(1);
     /// [`Change::Joined`] and [`Change::Left`].
-    pub const QUEUES: Kinds = Kinds(2);
+    pub const QUEUES: ChangeKinds = ChangeKinds(2);
     /// [`Change::Started`].
-    pub const STARTED: Kinds = Kinds(4);
+    pub const STARTED: ChangeKinds = ChangeKinds(4);
     /// [`Change::Ended`].
-    pub const ENDED: Kinds = Kinds(8);
+    pub const ENDED: ChangeKinds = ChangeKinds(8);
     /// [`Change::Again`].
-    pub const AGAIN: Kinds = Kinds(16);
+    pub const AGAIN: ChangeKinds = ChangeKinds(16);
     /// Changes that a backend reads: [`Change::Submitted`] and all after it.
-    pub const BACKEND: Kinds = Kinds(32);
+    pub const BACKEND: ChangeKinds = ChangeKinds(32);
 
     /// Returns whether the sets have a common kind.
-    fn meets(self, other: Kinds) -> bool {
+    fn meets(self, other: ChangeKinds) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-impl BitOr for Kinds {
-    type Output = Kinds;
-    fn bitor(self, other: Kinds) -> Kinds {
-        Kinds(self.0 | other.0)
+impl BitOr for ChangeKinds {
+    type Output = ChangeKinds;
+    fn bitor(self, other: ChangeKinds) -> ChangeKinds {
+        ChangeKinds(self.0 | other.0)
     }
 }
 
 impl Change {
-    fn kind(&self) -> Kinds {
+    fn kind(&self) -> ChangeKinds {
         match self {
-            Change::Freed(_) => Kinds::FREED,
-            Change::Joined(_) | Change::Left(_) => Kinds::QUEUES,
-            Change::Started { .. } => Kinds::STARTED,
-            Change::Ended { .. } => Kinds::ENDED,
-            Change::Again { .. } => Kinds::AGAIN,
+            Change::Freed(_) => ChangeKinds::FREED,
+            Change::Joined(_) | Change::Left(_) => ChangeKinds::QUEUES,
+            Change::Started { .. } => ChangeKinds::STARTED,
+            Change::Ended { .. } => ChangeKinds::ENDED,
+            Change::Again { .. } => ChangeKinds::AGAIN,
             Change::Submitted(_)
             | Change::Launched(_)
             | Change::Stopped(_)
             | Change::Completed(_)
-            | Change::JobOver(_) => Kinds::BACKEND,
+            | Change::JobOver(_) => ChangeKinds::BACKEND,
         }
     }
 }
@@ -107,24 +107,24 @@ impl Change {
 pub(super) struct ChangeLog {
     pub users: ChangedUsers,
     /// The kinds that any reader has subscribed to.
-    wanted: Kinds,
+    wanted: ChangeKinds,
     /// The index of the resource that starts and ends report.
     watched: Option<usize>,
     entries: Vec<Change>,
     /// The kinds that each reader has subscribed to, and its position.
-    readers: Vec<(Kinds, usize)>,
+    readers: Vec<(ChangeKinds, usize)>,
 }
 
 impl ChangeLog {
     /// Creates an empty log; there is a [`Reader`] for each of these kinds.
-    pub fn new(kinds: &[Kinds], watched: Option<usize>) -> ChangeLog {
-        let wanted = kinds.iter().fold(Kinds::default(), |all, kinds| all | *kinds);
+    pub fn new(kinds: &[ChangeKinds], watched: Option<usize>) -> ChangeLog {
+        let wanted = kinds.iter().fold(ChangeKinds::default(), |all, kinds| all | *kinds);
         ChangeLog { watched, wanted, readers: kinds.iter().map(|kinds| (*kinds, 0)).collect(), ..ChangeLog::default() }
     }
 
     /// Returns whether changes of any of these kinds are recorded.
     #[inline]
-    pub fn wants(&self, kinds: Kinds) -> bool {
+    pub fn wants(&self, kinds: ChangeKinds) -> bool {
         self.wanted.meets(kinds)
     }
 

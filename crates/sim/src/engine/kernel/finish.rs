@@ -5,7 +5,7 @@
 //! The end of the run reports running and waiting tasks and unfinished jobs.
 
 use super::Kernel;
-use super::changes::{Change, Kinds};
+use super::changes::{Change, ChangeKinds};
 use super::ids::{JobSlot, SetSlot};
 use super::running::{ReservedRoom, Running};
 use crate::cluster::DevicePart;
@@ -159,7 +159,7 @@ impl Kernel<'_> {
             books.finish(user, demand, footprint, count);
         }
         self.site.machines.give(machine, footprint, count);
-        if self.changes.wants(Kinds::ENDED) {
+        if self.changes.wants(ChangeKinds::ENDED) {
             let amount = self.changes.size(demand) * u64::from(count);
             self.changes.push(Change::Ended { machine, amount });
         }

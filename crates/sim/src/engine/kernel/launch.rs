@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 
 use super::Kernel;
 use super::agenda::Ticket;
-use super::changes::{Change, Kinds, TasksOfRow};
+use super::changes::{Change, ChangeKinds, TasksOfRow};
 use super::ids::SetSlot;
 use super::pace;
 use super::running::Running;
@@ -60,7 +60,7 @@ impl Kernel<'_> {
             self.context.recorder.launched(&Launch { user, count, gang, reach, wait, demand });
         }
         let ticket = self.running.start(&self.work.sets, launch, end);
-        if self.changes.wants(Kinds::STARTED) {
+        if self.changes.wants(ChangeKinds::STARTED) {
             let size = self.changes.size(demand);
             self.changes.push(Change::Started { ticket, tasks: launch, size, end });
         }

@@ -71,7 +71,7 @@ mod work;
 use std::sync::Arc;
 
 pub use agenda::Ticket;
-pub use changes::{Change, Kinds, Reader, TasksOfRow};
+pub use changes::{Change, ChangeKinds, Reader, TasksOfRow};
 pub use context::{Party, RunContext};
 pub use ids::{QueueId, ScopeId, SetSlot};
 pub use line::LineKey;
@@ -130,7 +130,7 @@ pub struct Settings {
     /// Whether a backend executes submissions, launches and ends: the kernel only records them in the change log.
     pub delegates: bool,
     /// The kinds of changes that each [`Reader`] of the change log subscribes to.
-    pub readers: Vec<Kinds>,
+    pub readers: Vec<ChangeKinds>,
     /// The index of the resource that [`Change::Started`] and [`Change::Ended`] report.
     pub watched: Option<usize>,
 }

@@ -135,7 +135,7 @@ fn verbs_in_random_order_keep_the_sums_and_lose_no_task() {
 #[test]
 fn the_change_log_has_a_position_for_each_reader() {
     let (gangs, locality) = (Reader(0), Reader(1));
-    let mut log = changes::ChangeLog::new(&[Kinds::FREED, Kinds::QUEUES], None);
+    let mut log = changes::ChangeLog::new(&[ChangeKinds::FREED, ChangeKinds::QUEUES], None);
     let (freed, left) = (Change::Freed(MachineId(3)), Change::Left(SetSlot::FIRST));
     log.push(freed);
     log.push(Change::Ended { machine: MachineId(1), amount: 1 });

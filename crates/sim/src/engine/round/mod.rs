@@ -92,7 +92,7 @@ impl UntriedQueues {
 }
 
 /// The rules of rounds, and state that persists from one round to the next.
-pub struct Round {
+pub struct Rounds {
     on_blocked: OnBlocked,
     /// Whether a launch may change the ranks of other users.
     moves_others: bool,
@@ -109,10 +109,10 @@ pub struct Round {
     plan: GangPlan,
 }
 
-impl Round {
+impl Rounds {
     /// Creates the rounds of a policy with these needs.
-    pub fn new(needs: &Needs, on_blocked: OnBlocked) -> Round {
-        Round {
+    pub fn new(needs: &Needs, on_blocked: OnBlocked) -> Rounds {
+        Rounds {
             on_blocked,
             moves_others: needs.moves_others,
             after_launches: needs.after_launches,
@@ -132,7 +132,7 @@ impl Round {
 
 /// A round in progress.
 pub struct Serving<'s, 'a> {
-    round: &'s mut Round,
+    round: &'s mut Rounds,
     kernel: &'s mut Kernel<'a>,
     gangs: &'s mut dyn GangPlacement,
 }
@@ -207,7 +207,7 @@ impl Serving<'_, '_> {
 
     /// Moves untried queues into the order of the round.
     fn join_untried(&mut self) {
-        let Round { order, .. } = &mut *self.round;
+        let Rounds { order, .. } = &mut *self.round;
         while let Some(queue) = self.kernel.take_untried() {
             order.sorted.push((self.kernel.line_key(queue), queue));
         }
