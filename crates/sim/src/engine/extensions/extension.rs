@@ -14,12 +14,12 @@ pub trait Extension {
         None
     }
 
-    /// Ends the tasks at their end times that the kernel leaves to an extension, as it does with faults.
+    /// Ends tasks at their end times, if the kernel leaves this to an extension (as with faults).
     fn due(&mut self, _core: &mut Kernel) -> Result<()> {
         Ok(())
     }
 
-    /// Reacts to a machine without new starts from now on.
+    /// Reacts to a machine on which no task may start from now on.
     fn withdrawn(&mut self, _core: &mut Kernel, _machine: MachineId) {}
 
     /// Stops tasks at their deadlines, after the policy has prepared a round. Returns whether any were stopped, so that the policy is
@@ -38,6 +38,6 @@ pub trait Extension {
         Ok(false)
     }
 
-    /// Adds its counts to the outcome of the run.
+    /// Adds the counts of the extension to the outcome of the run.
     fn count(&self, _outcome: &mut Outcome) {}
 }

@@ -41,7 +41,7 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
-    /// Whether there is any extension besides falling back, which has no effect where all trequests may start on every machine.
+    /// Whether there is any extension besides locality; falling back has no effect if all tasks may start on every machine.
     any: bool,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
@@ -105,7 +105,7 @@ impl<'a> Extensions<'a> {
         list.into_iter().flatten()
     }
 
-    /// Returns whether trequests may have reserved room: a round is run for them even without waiting trequests.
+    /// Returns whether tasks may have reserved room. A round then runs even without waiting tasks.
     pub fn holds_room(&self) -> bool {
         self.requests.is_some() || self.hoards.is_some()
     }
@@ -123,7 +123,7 @@ impl<'a> Extensions<'a> {
         self.each().filter_map(|extension| extension.next()).min()
     }
 
-    /// Returns whether a backup must start at this instant: a task's other instance was stopped.
+    /// Returns whether a backup must start at this instant, because the other instance of a task was stopped.
     pub fn is_due(&self, kernel: &Kernel) -> bool {
         self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= kernel.now())
     }
@@ -169,7 +169,7 @@ impl<'a> Extensions<'a> {
         }
     }
 
-    /// Slows down the trequests on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
+    /// Slows down the tasks on over-committed machines that run before the first round. Errors: an end that tables cannot hold.
     pub fn begun(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.slowdown.as_mut().map_or(Ok(false), |slowdown| slowdown.after_round(kernel)).map(drop)
     }
