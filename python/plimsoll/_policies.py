@@ -68,7 +68,8 @@ def policy(
         resolve: When targets are computed again: ``"change"``, ``"every:60s"`` or ``"tolerance:0.01"``.
         name: The name in tables and figures. If None, the function's name, or the expression.
         version: A name for this version. Runs in a results folder are identified by the policy's name, text and version. Give another
-            version if a value changes that the function reads and its text does not show, such as a variable of an enclosing function.
+            version if the function reads a value that has changed and that is not part of its text, such as a variable of an enclosing
+            function.
 
     Returns:
         A `Policy`: ``plimsoll.replay(trace, machines, [mine, "drf"])``.
@@ -101,7 +102,10 @@ def policy(
         raise InputError(str(error)) from error
     if spelled is None or name is not None:
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", named):
-            raise InputError(f"name: '{named}' is not accepted; expected name=..., a letter or digit, then these and . _ + -")
+            raise InputError(
+                f"name: '{named}' is not accepted; expected name=... that begins with a letter, a digit or _ and has only letters, "
+                "digits and . _ + -"
+            )
         if _plimsoll.is_policy(named):
             raise InputError(f"name: '{named}' is not accepted, since a built-in policy has it; give another one")
     return made

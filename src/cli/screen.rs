@@ -1,9 +1,9 @@
 //! The layout of printed text: tables and paragraphs within the width of a line, and colour.
 //!
-//! All text is formatted for [`COLUMNS`] columns on a terminal, in a pipe and in a file alike, so that output is the same wherever it is
-//! printed or saved. The variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between words. If
-//! a table is too wide, its headings and text are broken first. If it is still too wide, it is printed in parts, each of which begins with
-//! the key columns.
+//! All text is formatted for [`COLUMNS`] columns, on a terminal as well as in a pipe or a file. The output is therefore the same wherever
+//! it is printed or saved. The variable `COLUMNS` changes the width, and with `--wide` lines are not limited. Lines break only between
+//! words. If a table is too wide, its headings and text are broken first. If it is still too wide, it is printed in parts, each of which
+//! begins with the key columns.
 
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
@@ -100,7 +100,7 @@ pub fn message(lead: &str, text: &str) -> String {
     let text = escape_control_characters(text.trim_end_matches('\n'));
     let whole = if lead.is_empty() { text } else { format!("{lead} {text}") };
     let room = if is_terminal { width() } else { usize::MAX };
-    // A quoted line of a file precedes the marks that point into it.
+    // Quoted lines of a file are not broken, so that the marks below them point at the right place.
     let quoted = |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
     let lay = |line: &str| if quoted(line) { line.to_owned() } else { broken(line, room, 2).join("\n") };
     let laid = whole.lines().map(lay).collect::<Vec<_>>().join("\n");
@@ -305,7 +305,7 @@ impl Grid {
             let height = cells.iter().map(|(_, lines)| lines.len()).max().unwrap_or(1);
             for line in 0..height {
                 let shown = cells.iter().enumerate().map(|(place, (cell, lines))| {
-                    // Headings are aligned with the first row below them.
+                    // Headings with fewer lines are aligned at the bottom, next to the first row.
                     let down = if nth == 0 { height - lines.len() } else { 0 };
                     let piece = line.checked_sub(down).and_then(|at| lines.get(at)).map_or("", String::as_str);
                     let space = " ".repeat(widths[place].saturating_sub(piece.chars().count()));

@@ -99,7 +99,8 @@ impl Supply {
         mix(&mut *self.source()?)
     }
 
-    /// Returns whether each source reads, selects or estimates the rows again, with the same result.
+    /// Returns whether every new source reads, selects or estimates its rows again and produces the same rows. Rows in memory need no such
+    /// work, and the rows of a closed loop depend on the run.
     pub(super) fn is_streamed(&self) -> bool {
         match self {
             Supply::Csv(..) | Supply::Parquet(..) => true,

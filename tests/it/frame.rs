@@ -1,5 +1,5 @@
-//! Reads tables of results for the tests, independently of the program's own reader: values are neither bounded nor converted, and
-//! a request for a column with another type than its own fails the test.
+//! Reads tables of results for the tests, independently of the program's own reader: integers are stored as `i64` without range checks. A
+//! request for a column with another type panics; only `numbers` also accepts integers.
 
 use std::fs::File;
 use std::io::Cursor;

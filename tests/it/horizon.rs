@@ -27,7 +27,8 @@ fn users_that_get_nothing_by_the_horizon_have_speed_0() {
         let number = |name: &str| run[name].as_f64().unwrap_or_else(|| panic!("{name}: {run}"));
         assert!((number("speed_jain") - 1.0 / 3.0).abs() < 1e-9, "{until}: {}", number("speed_jain"));
         assert_eq!(number("speed_min"), 0.0);
-        // A gets the work that the reference serves until the horizon in a third of that time.
+        // Until the horizon the reference serves A with a third of the core. In the run A has the whole core, so it receives the same work
+        // in a third of that time.
         assert!((number("speed_gap") - 3.0).abs() < 1e-9, "{}", number("speed_gap"));
         assert!(said.contains("of the submitted work is not served at the horizon"), "{said}");
     }
@@ -46,7 +47,7 @@ fn a_horizon_after_all_work_changes_nothing() {
     assert!(!said.contains("horizon"), "{said}");
 }
 
-/// A task that ran from 0 s to 10 s, was stopped by a more urgent one and waits at the horizon has started.
+/// A task that ran from 0 s to 10 s, was stopped by a more urgent one and waits at the horizon counts as started.
 #[test]
 fn tasks_that_were_stopped_and_wait_are_not_among_those_that_never_started() {
     let (run, said) = replayed(STOPPED, &["--policy", "drf", "--preempt", "0s", "--until", "50s"]);

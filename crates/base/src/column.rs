@@ -1,4 +1,4 @@
-//! Columns of tables. Each is declared once: name, value, unit, meaning, good end, and place in summaries.
+//! Columns of tables. Each is declared once: name, value, unit, meaning, better direction, and place in summaries.
 //!
 //! A list of columns is the schema of a table and also computes the values of its rows, so the two cannot disagree. The type of a column is
 //! the result type of the function that computes its value.
@@ -70,7 +70,7 @@ pub enum Unit {
     Micros,
     /// A share of a whole, shown in percent.
     Share,
-    /// An index from 0 to 1 that is no share of anything.
+    /// An index from 0 to 1 that is not a share of a whole.
     Index,
     /// An amount of a resource in base units: thousandths, MiB.
     Base,
@@ -105,14 +105,14 @@ impl Unit {
     }
 }
 
-/// Which end of a quantity is the good one.
+/// Which direction of a quantity is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Small values are better.
     Lower,
     /// Large values are better.
     Higher,
-    /// Neither end is better.
+    /// Neither direction is better.
     Neither,
 }
 
@@ -209,7 +209,7 @@ pub trait Computed {
     fn each(&self) -> bool;
 }
 
-/// The columns of a table as it was read: the type is known, the computation is not.
+/// The type of a column of a table that was read from a file. The function that computed the values is not known.
 impl Computed for Kind {
     fn kind(&self) -> Kind {
         *self
@@ -245,7 +245,7 @@ pub struct Column<V, T = &'static str> {
     pub value: V,
     /// The unit.
     pub unit: Unit,
-    /// Which end is the good one.
+    /// Which direction is better.
     pub better: Better,
     /// The name on the axis of a figure and in sentences; if empty, it is derived from the name of the column.
     pub words: T,

@@ -190,7 +190,7 @@ impl Error {
         }
     }
 
-    /// Converts the error into one that names the key that caused it, also if it is an unknown policy or a file that cannot be read.
+    /// Returns the error with the key that caused it. An unknown policy and a file that cannot be read also become errors about the key.
     pub fn of_key(self, key: &str) -> Error {
         match self {
             Error::UnknownPolicy { name, known, .. } => {
@@ -280,7 +280,7 @@ fn stem(name: &str) -> &str {
     name.split(['[', ':']).next().unwrap_or(name)
 }
 
-/// Returns the distance between a word and a name; a part of the name may match instead of all of it.
+/// Returns the distance between a word and a name, or between the word and a part of the name (plus 1) if that is less.
 fn rank(word: &str, name: &str) -> usize {
     let parts = name.split(['_', '-', '.']).filter(|part| part.len() > 2).map(|part| distance(word, part) + 1);
     parts.chain([distance(word, name)]).min().unwrap_or(usize::MAX)

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use crate::error::{Error, Result};
 use crate::rows;
 
-/// The resolution of file times: a change within this time after the last one may leave no trace. Only removable media are known to have
-/// coarser times.
+/// The resolution of file times: a change within this time after another change may leave the time of the file as it was. Only removable
+/// media are known to have coarser times.
 const GRAIN: Duration = Duration::from_millis(20);
 
 /// The number of attempts for a file that changes all the time: together they take one second.

@@ -1,7 +1,7 @@
 //! Vectors with one value per resource dimension, and their arithmetic.
 //!
 //! Every operation is element-wise. `+`, `-` and sums of `u64` end the run on overflow (`overflow-checks`); the saturating and checked
-//! forms are named as those of `u64`.
+//! forms have the names of the methods of `u64`.
 
 use std::array;
 use std::iter::Sum;
@@ -72,8 +72,8 @@ impl Resources<Option<u64>> {
         self.map(Option::unwrap_or_default)
     }
 
-    /// Returns the first resource in which `usage` with `need` exceeds the limit, and the excess in base units. Resources that `need` does
-    /// not request are ignored. Ends the run if the sum overflows.
+    /// Returns the first resource in which `usage + need` exceeds the limit, and the excess in base units. Resources that `need` does not
+    /// request are ignored. Ends the run if the sum overflows.
     pub fn exceeded(&self, usage: &Resources, need: &Resources) -> Option<(usize, u64)> {
         (0..MAX_DIMS).filter(|d| need[*d] > 0).find_map(|d| {
             let sum = || usage[d] + need[d];
@@ -115,7 +115,7 @@ impl<T: Copy> Resources<T> {
 }
 
 impl<T> Resources<T> {
-    /// Creates a vector with the value `value(d)` in each dimension `d`, also in those past the run's own.
+    /// Creates a vector with the value `value(d)` in each dimension `d`, also in dimensions that the run does not use.
     #[inline]
     pub fn from_fn(value: impl FnMut(usize) -> T) -> Resources<T> {
         Resources(array::from_fn(value))

@@ -298,7 +298,7 @@ impl<'a> InputRow<'a> {
 
 /// The bytes of a table, with a line feed after the last line even if it has none. A flag is set when all bytes have been read.
 ///
-/// A row ends with its line feed. A row that is returned only after the end was seen therefore has an open quote.
+/// A row ends with its line feed. If a row is returned only after all bytes have been read, it therefore has an open quote.
 pub(crate) struct Lines<R> {
     bytes: io::Chain<R, &'static [u8]>,
     ended: Arc<AtomicBool>,

@@ -39,7 +39,7 @@ pub enum Value {
     Text(String),
     /// `true` or `false`.
     Truth(bool),
-    /// A value of a kind that no setting accepts; the name of the kind.
+    /// The name of a kind of value that no setting accepts, such as a date.
     Other(&'static str),
     /// Values in order.
     List(Vec<Node>),

@@ -1,8 +1,8 @@
-//! Integer types with few operations: time and dense identifiers; units, and numbers read exactly. [`Resources`] are in their own module.
+//! Time, identifiers, units of resources, and the exact reading of decimal numbers. [`Resources`] are in their own module.
 //!
-//! All decisions of a simulation are made with these types, so a run is exact and repeats bit for bit; floats appear only in reports.
-//! Readers convert text once, by decimal arithmetic ([`decimal`]): times round to the nearest microsecond, demands round up, capacities
-//! down.
+//! All decisions of a simulation are made with these integer types, so a run is exact and repeats bit for bit; floats appear only in
+//! reports. Readers convert text once, by decimal arithmetic ([`decimal`]): times round to the nearest microsecond, demands round up,
+//! capacities down.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -21,7 +21,7 @@ pub struct Span(pub u64);
 pub const US_PER_S: u64 = 1_000_000;
 
 /// The latest instant and the longest span that readers accept: 10^12 seconds, about 31,700 years. It is the largest number that
-/// [`decimal`] returns, and sums of several do not overflow.
+/// [`decimal`] returns. Sums of several such numbers do not overflow.
 pub const TIME_MAX_US: u64 = DECIMAL_MAX;
 
 impl Time {
@@ -30,7 +30,7 @@ impl Time {
     /// An instant later than all events.
     pub const NEVER: Time = Time(u64::MAX);
 
-    /// Returns the span since an `earlier` instant. Panics: only if `earlier` is later (programmer error).
+    /// Returns the span since an `earlier` instant. Panics if `earlier` is later (programmer error).
     pub fn since(self, earlier: Time) -> Span {
         debug_assert!(self >= earlier, "time runs forward");
         Span(self.0 - earlier.0)

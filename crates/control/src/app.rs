@@ -1,4 +1,4 @@
-//! The application master: requests units, plans workers where it has hints, and is the only peer that may return stable units.
+//! The application master: requests units, plans workers where it has hints, and is the only process that may return stable units.
 //!
 //! Its request is part of the state of the job, which survives the master. The hints of stable roles are written to disk before they take
 //! effect. A stable worker stops only when the master returns its unit, never because a hint has disappeared.
@@ -51,7 +51,7 @@ pub struct AppMaster {
     pub returns: Vec<Return>,
     /// Failed workers by machine and role, since the failures on the machine were last cleared.
     pub failed: BTreeMap<(MachineId, RoleId), u32>,
-    /// Machines where it refuses further grants.
+    /// The machines and roles for which it refuses further grants.
     pub bars: BTreeSet<Bar>,
 }
 

@@ -1,7 +1,8 @@
-//! Random clusters under random faults, each drawn from one seed, and the reduction of a failing script to its smallest part.
+//! Random clusters under random faults, each drawn from one seed, and the reduction of a failing case to a small one.
 //!
-//! A case has a cluster with CPU and memory, jobs and services, a policy, a placement rule, a network and faults. [`Chaos::run`] plays it
-//! to the first violation; [`Chaos::shrink`] removes what the violation does not need. Equal arguments give equal cases.
+//! A case has a cluster with CPU and memory, jobs and services, a policy, a placement rule, a network and faults. [`Chaos::run`] runs the
+//! case to the first violation; [`Chaos::shrink`] removes the faults and rows that the violation does not need. Equal arguments give equal
+//! cases.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -228,7 +229,7 @@ fn tubo_fault(rng: &mut ChaCha8Rng, machine: MachineId) -> Fault {
     }
 }
 
-/// Draws failures of single workers on every other cluster, repeatedly on a few machines, and sometimes a blacklist.
+/// Draws failures of single workers for half of the clusters, several on each of a few machines, and sometimes a blacklist.
 fn worker_failures(seed: u64, machines: u32, strikes: &mut Vec<Strike>) -> Option<Avoidance> {
     let mut rng = stream(seed, "control/worker failures");
     if rng.random_range(0..2) == 0 {

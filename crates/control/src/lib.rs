@@ -1,6 +1,6 @@
 //! The Fuxi control plane: FuxiMaster, application masters and Tubos, which keep online services alive while any of them fails.
 //!
-//! Each role is a state with a pure transition function, `step(state, input) -> (state, outputs)`, without clock or network:
+//! Each process is a state with a pure transition function, `step(state, input) -> (state, outputs)`, without clock or network:
 //! [`master::Master`], [`app::AppMaster`] and [`tubo::Tubo`]. States are plain values that can be compared and hashed, so the same
 //! functions run in the event loop of [`world`] and in a model checker.
 //!

@@ -51,12 +51,12 @@ pub struct Sender {
     pub number: u32,
 }
 
-/// A machine where an application master refuses further grants, because workers have failed there.
+/// A machine for which an application master refuses further grants, because workers have failed on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bar {
     /// The machine.
     pub machine: MachineId,
-    /// The role that is barred there. `None` bars all roles and reports the machine to FuxiMaster.
+    /// The role that is barred on the machine. `None` bars all roles and reports the machine to FuxiMaster.
     pub role: Option<RoleId>,
 }
 
@@ -206,17 +206,17 @@ pub enum RecoverySource {
 /// The reason why FuxiMaster revokes units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
-    /// Their machine has timed out.
+    /// The machine of the units has timed out.
     MachineTimeout,
-    /// Their machine came back with units of which FuxiMaster has no record.
+    /// The machine of the units came back late, and FuxiMaster had no record of them.
     Late,
-    /// Their application master did not report in time.
+    /// The application master of the units did not report in time.
     AppAbsent,
-    /// They exceed the request.
+    /// The units exceed the request.
     AboveRequest,
-    /// The machine has no room for them.
+    /// The machine has no room for the units.
     NoRoom,
-    /// The scheduler has preempted them.
+    /// The scheduler has preempted the units.
     Displaced,
 }
 

@@ -29,7 +29,8 @@ named! {
 }
 
 impl Rule {
-    /// Returns the rules that are columns of the matrix of scenarios and rules. The matrix assumes the other two, `fencing` and `clamp`.
+    /// Returns the rules that are columns of the matrix of scenarios and rules. The other two, `fencing` and `clamp`, are always in force
+    /// in the matrix.
     pub fn of_matrix() -> impl Iterator<Item = Rule> {
         Rule::ALL.iter().map(|(_, rule, _)| *rule).filter(|rule| !matches!(rule, Rule::Fencing | Rule::Clamp))
     }

@@ -1,10 +1,10 @@
 //! The seventeen combinations of failures of FuxiMaster, the application masters and a Tubo.
 //!
-//! FuxiMaster is healthy or fails over; application masters and the Tubo are healthy, fail over (a process dies and is back soon) or time
-//! out (unreachable for long): 2 x 3 x 3, without the combination in which all are healthy. Each scenario affects one machine and all
-//! application masters, in several orders and for several durations. A Tubo that fails over may be back before FuxiMaster notices or after;
-//! one that times out may be back within the recovery window, after it, or after the new application master. Services either wait for an
-//! unreachable machine or move.
+//! FuxiMaster is healthy or fails over. Application masters and the Tubo are healthy, fail over (a process dies and is back soon) or time
+//! out (a process is unreachable for long). These are 2 x 3 x 3 combinations; the one without any failure is omitted. Each scenario affects
+//! one machine and all application masters, in several orders and for several durations. A Tubo that fails over may be back before
+//! FuxiMaster notices or after; one that times out may be back within the recovery window, after it, or after the new application master.
+//! Services either wait for an unreachable machine or move.
 
 use super::rules::Rules;
 use super::setup::AppId;
@@ -16,11 +16,11 @@ use plimsoll_base::units::{MachineId, Span, Time};
 /// The state of an application master or a Tubo in a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProcessState {
-    /// It is healthy.
+    /// The process is healthy.
     Well,
-    /// It dies and is back within its time-out.
+    /// The process dies and is back within its time-out.
     Failover,
-    /// It is unreachable for longer than its time-out.
+    /// The process is unreachable for longer than its time-out.
     Timeout,
 }
 

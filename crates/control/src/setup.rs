@@ -1,4 +1,4 @@
-//! The description of a cluster that no failure destroys: machines, applications and their roles.
+//! The description of a cluster: machines, applications and their roles. No failure destroys it.
 //!
 //! This is the hard state of the system (descriptions of applications are checkpointed at submission). A unit of a role is a vector of
 //! resources, and so is the capacity of a machine, both as the scheduler reserves them.
@@ -13,11 +13,11 @@ use plimsoll_base::units::{MachineId, Resources};
 /// thresholds are assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Blacklist {
-    /// Failed workers of a role on a machine after which the application master bars the machine for the role.
+    /// The number of failed workers of a role on a machine after which the application master bars the machine for the role.
     pub role: u32,
-    /// Barred roles of an application after which the machine is barred for all of them, and reported to FuxiMaster.
+    /// The number of roles that an application bars on a machine before it bars the machine for all roles and reports it to FuxiMaster.
     pub app: u32,
-    /// Applications that report the machine before FuxiMaster grants nothing there.
+    /// The number of applications that must report a machine before FuxiMaster blacklists it.
     pub cluster: u32,
     /// The largest number of blacklisted machines.
     pub most: u32,
@@ -65,7 +65,8 @@ pub struct Setup {
     pub machines: Vec<Resources>,
     /// The rules in force.
     pub rules: Rules,
-    /// Whether, of the offline units above the request, those in hints stay first. A departure from the source; see `Master::adopt_caps`.
+    /// Whether offline units in hints take precedence over other offline units if there are more units than requested. A departure from the
+    /// source; see `Master::hinted`.
     pub order_by_hints: bool,
     /// The thresholds for the exclusion of machines with failing workers; `None`: machines are never excluded.
     pub blacklist: Option<Blacklist>,

@@ -1,7 +1,7 @@
 //! A small cluster with its work and its faults, for scenarios and random schedules.
 //!
 //! A [`Testbed`] is plain data. [`Testbed::play`] builds the workload, the cluster and the policy, runs the engine under a [`World`] to the
-//! horizon or until all roles must agree, and returns the world with its ledger.
+//! horizon or until all processes must agree, and returns the world with its ledger.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub struct PlayOptions {
     pub strict: bool,
 }
 
-/// The end of a run. All roles agree long before this instant.
+/// The end of a run. All processes agree long before this instant.
 const HORIZON: Time = Time(86_400_000_000);
 
 /// A recorder that only observes the passage of time.
@@ -136,8 +136,8 @@ impl Testbed {
         }
     }
 
-    /// Runs the testbed to its end, and checks that all roles agree then. Errors: those of `go_on`, which is called periodically, and of
-    /// invalid rows.
+    /// Runs the testbed to its end, and checks that all processes agree at the end. Errors: those of `go_on`, which is called periodically,
+    /// and of invalid rows.
     pub fn play(&self, how: PlayOptions, go_on: &GoOn) -> Result<World> {
         let names = self.rows.iter().map(|row| row.name.clone()).collect();
         let mut world = World::new(self.rules, self.script.clone(), names).to_the_end();

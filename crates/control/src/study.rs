@@ -39,7 +39,8 @@ pub struct Sweep {
     pub windows: Vec<Span>,
 }
 
-/// The fates of the workers of a class of roles in one scenario, over all its timings with waiting services.
+/// The fates of the workers of a class of roles in one scenario, over all timings in which services wait for unreachable machines instead
+/// of moving (`Trial::while_waiting`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FateRow {
     /// The scenario.
@@ -54,7 +55,8 @@ pub struct FateRow {
     pub violated: BTreeSet<&'static str>,
 }
 
-/// The time to recover in a scenario under some clocks, over all its timings with waiting services.
+/// The time to recover in a scenario under some clocks, over all timings in which services wait for unreachable machines instead of moving
+/// (`Trial::while_waiting`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoveryRow {
     /// The scenario.
@@ -84,7 +86,7 @@ pub struct FailoverFindings {
 
 /// Receives the progress of a study, and may end it.
 pub trait Watcher: Sync {
-    /// Checks periodically whether to continue. Errors: when the study is to end.
+    /// Called before each part. Errors: the study is to end; the error is returned by [`Study::run`].
     fn go_on(&self) -> Result<()>;
 
     /// Adds `parts` to the number of parts to run.
@@ -100,7 +102,7 @@ pub fn rules_without(rule: Option<Rule>) -> Rules {
 }
 
 impl Study {
-    /// Returns `None` for all rules, followed by each rule to remove.
+    /// Returns the variants of a scenario: `None`, which keeps all rules, then `Some` of each rule to remove.
     fn variants(&self) -> Vec<Option<Rule>> {
         [None].into_iter().chain(self.rules.iter().copied().map(Some)).collect()
     }

@@ -140,7 +140,7 @@ impl Trace {
         let machines: BTreeSet<MachineId> = script.strikes.iter().filter_map(|strike| strike.fault.machine()).collect();
         let concerns = |entry: &LogEntry| {
             let same = violation.machine.is_none() || entry.machine.is_none() || entry.machine == violation.machine;
-            // Of other machines, only reports of the affected ones, and FuxiMaster's reactions.
+            // Of other machines, only those with a fault are kept, with their messages to FuxiMaster and the events of FuxiMaster.
             let says = match entry.what {
                 What::Message { to, .. } => to == Endpoint::Master,
                 What::Note(node) => node == Endpoint::Master,

@@ -1,8 +1,8 @@
 //! Decisions of policies on a given state, and scenarios played to a verdict.
 //!
 //! A [`State`] is a cluster with its queues, and workloads that run, wait or arrive later. [`Bench::play`] executes one decision round of a
-//! policy, [`judge`] plays rounds until the situation is stable or repeats, and [`search`] examines all small states for one that repeats
-//! with an eviction in the cycle.
+//! policy, [`judge`] plays rounds until the situation is stable or repeats, and [`search`] examines all small states for one with a given
+//! verdict, such as a livelock.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

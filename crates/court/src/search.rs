@@ -11,8 +11,8 @@ use crate::round::Bench;
 use crate::state::parse;
 use crate::verdict::{Assessment, Verdict, judge};
 
-/// The class of states: one resource of 1 to `size`; two queues `a` and `b`; up to `running` running workloads of integer sizes that fit,
-/// in every order of age; one arrival in `a`, at the same or a higher priority.
+/// The class of states: one resource with a capacity of 1 to `size`; two queues `a` and `b`; up to `running` running workloads of integer
+/// sizes that fit, in every order of age; one arrival in `a`, at the same or a higher priority.
 #[derive(Clone, Debug)]
 pub struct Class {
     /// The largest capacity and the largest workload.
@@ -66,7 +66,7 @@ impl Class {
         (1..=self.size).map(|capacity| self.states(capacity).len() as u64).sum()
     }
 
-    /// Returns an upper bound of the number of situations: workloads run in any order while the others wait.
+    /// Returns an upper bound of the number of situations: any of the workloads run, in any order, and the others wait.
     fn rounds(&self) -> u32 {
         let all = self.running as u32 + 1;
         let orders = |running: u32| (all - running + 1..=all).product::<u32>();
@@ -143,7 +143,7 @@ pub fn search(
             let assessment = judge(&Bench::new(&parsed, policy, registry)?, class.rounds())?;
             Ok(verdicts.contains(&assessment.verdict).then_some((at, FoundState { text, assessment })))
         });
-        // The first state in the order, regardless of the number of threads; also if it is an error.
+        // Finds the first state in the order that has one of the verdicts or ends with an error, regardless of the number of threads.
         if let Some(found) = played.find_first(|found: &Result<_>| !matches!(found, Ok(None))) {
             let found = found?;
             let at = found.as_ref().map_or(0, |(at, _)| *at as u64);

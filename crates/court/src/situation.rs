@@ -37,7 +37,7 @@ pub struct Wait {
     pub workload: usize,
     /// The number of tasks.
     pub tasks: u32,
-    /// Whether they have ended before, and wait again.
+    /// Whether the tasks have ended before, and wait again.
     pub anew: bool,
 }
 

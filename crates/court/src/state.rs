@@ -18,25 +18,25 @@ use crate::verdict::Verdict;
 /// A state of a cluster, as read from a file.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// The name: the given one, or else that of the file.
+    /// The name: the key `name`, or else the name of the file.
     pub name: String,
     /// A description in one sentence; empty if there is none.
     pub about: String,
     /// The source of the state; empty if not stated.
     pub source: String,
-    /// The machines; a pool is one.
+    /// The machines; a pool counts as one machine.
     pub cluster: Cluster,
     /// The names of the machines; `None` for a pool.
     pub machines: Option<Vec<String>>,
     /// The queues, and the settings of the policy.
     pub queues: QueueFile,
-    /// The weights of users, and of groups for policies that know no groups, in millionths.
+    /// The weights of users, and of groups (for policies without groups), in millionths.
     pub weights: Vec<(String, u64)>,
     /// All workloads: running, waiting and future ones.
     pub workloads: Vec<Workload>,
     /// The initially running workloads, in the order of their starts.
     pub running: Vec<usize>,
-    /// The arrival round of every other workload; 1 for initially waiting ones.
+    /// The other workloads, each with the round of its arrival; initially waiting workloads arrive in round 1.
     pub arrivals: Vec<(u32, usize)>,
     /// The expectations of a scenario.
     pub expectations: Vec<Expectation>,

@@ -265,7 +265,7 @@ fn has_room(bench: &Bench, Played { before, round }: &Played, workload: usize) -
         let held = state.workloads[*other].demand.times(*tasks);
         free[*machine as usize] = free[*machine as usize].saturating_sub(held);
     }
-    // A gang may also fit on several machines; this does not count as room here.
+    // A gang may also fit on several machines; this check ignores such room.
     if !free.iter().any(|free| need.fits(free)) {
         return false;
     }

@@ -2,7 +2,7 @@
 //!
 //! 1. Each queue gets the requested part of its deserved amount, even if the sum exceeds the total.
 //! 2. The rest is divided by priority, the highest first. Within a priority it is divided in rounds, in proportion to `max(0, W + k (W -
-//!    U))`, with `W` the queue's part of the weights of all queues with unmet requests and `U` its past usage. A queue gets its part
+//!    U))`. `W` is the queue's part of the weights of all queues with unmet requests, and `U` is its past usage. A queue gets its part
 //!    rounded down to whole units, or its remaining request if that is less. Another round follows if a queue took less than its part.
 //! 3. The amount lost by rounding is offered to the next priority. At the end it is handed out at most one unit per queue, by priority,
 //!    then by the fraction that was cut off, then to the older queue first.
@@ -35,7 +35,8 @@ impl Claim {
 /// The value 1 in steps of past usage.
 pub const USAGE_ONE: u64 = 1 << 20;
 
-/// Returns the fair share of each queue, older queues first, and the remainder. `k`, in thousandths, is the influence of past usage.
+/// Returns the fair share of each queue, and the remainder. `claims` lists older queues first. `k`, in thousandths, is the influence of
+/// past usage.
 ///
 /// Parts are products of 64-bit integers. Weights that are too large for that are all scaled down. Cost: O(rounds · queues), at most one
 /// round per queue that requests less than its part.
@@ -94,7 +95,7 @@ fn parts(k: u64, claims: &[&Claim]) -> Vec<u64> {
     };
     let parts: Vec<u128> = claims.iter().map(part).collect();
     let bits = 128 - parts.iter().copied().max().unwrap_or(0).leading_zeros();
-    // Limits the bits so that a part times an amount, and the sum of parts times an amount, fit.
+    // Limits the bits so that a part times an amount, and the sum of parts times an amount, fit 128 bits.
     parts.into_iter().map(|part| (part >> bits.saturating_sub(44)) as u64).collect()
 }
 
@@ -151,8 +152,8 @@ mod tests {
         assert_eq!(shares, [1, 3, 1]);
     }
 
-    /// 16 GPUs, equal weights, usage 0.3 and 0, k = 1: P is 0.7 and 1, so 6.588 and 9.412 before rounding; derived from the formula
-    /// of the source's design document.
+    /// 16 GPUs, equal weights, past usage 0.3 and 0, k = 1. The queues share in proportion to 0.7 and 1, so they get 6.588 and 9.412 GPUs
+    /// before rounding. Derived from the formula of the source's design document.
     #[test]
     fn past_usage_counts() {
         let used = Claim { usage: USAGE_ONE * 3 / 10, ..claim(0, 1, 16_000) };

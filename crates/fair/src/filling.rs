@@ -77,8 +77,8 @@ fn least<N: Number>(values: impl Iterator<Item = N>) -> Option<N> {
 /// Max-min fairness of a norm of users' weighted shares, with finite demand and zero demands.
 ///
 /// Results for up to 256 users are fractions if the norm is rational. Larger results are certified floats, computed by [`Levels`] if each
-/// user has one weight. Users with a norm of 0 (possible for one resource only: they need none of it) are served first, as in the
-/// simulation. Among themselves they get equal dominant shares here, whereas they are tied in the simulation.
+/// user has one weight. A user has a norm of 0 if the norm counts one resource only and the user does not need it. Such users are served
+/// first, as in the simulation. This solver gives them equal dominant shares, whereas in the simulation they are tied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filling {
     /// The norm that is raised.
@@ -151,11 +151,11 @@ impl Filling {
         filled
     }
 
-    /// Returns the deviation of a filling from max-min fairness, relative to capacities and levels: the larger of the largest overfill of a
-    /// resource and, over all users, the largest distance to the nearest constraint that could stop the user.
+    /// Returns the deviation of a filling from max-min fairness, relative to capacities and levels. It is the maximum of the overfill of
+    /// any resource, and of the distance of any user from the nearest constraint that could stop it.
     ///
-    /// A user is stopped correctly if it runs all its tasks, or if a resource that it needs is used up and no user that needs that resource
-    /// has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
+    /// A user is stopped correctly in two cases. Either it runs all its tasks, or a resource that it needs is used up and no user of this
+    /// resource has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
     fn residual(&self, instance: &Instance, filled: &Filled<f64>) -> f64 {
         let users = instance.users();
         let dims = instance.resources().len();

@@ -1,8 +1,8 @@
 //! The input of a mechanism: the capacity of each resource, the demand of each user, and optionally the machines.
 //!
-//! [`Instance::new`] and [`Instance::on_machines`] check their input, so every instance is valid: at least one resource and one user,
-//! unique names, amounts of at least 0, weights above 0, and a finite number of tasks for users without demand. All amounts are exact
-//! fractions.
+//! [`Instance::new`] and [`Instance::on_machines`] check their input, so every instance is valid. It has at least one resource and one
+//! user, unique names, amounts of at least 0 and weights above 0, and users without demand have a finite number of tasks. All amounts are
+//! exact fractions.
 
 use std::collections::HashSet;
 

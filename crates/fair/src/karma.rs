@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// The definition, one slice at a time: the next borrower and donor are found by a scan of all users.
+    /// Runs a quantum by the definition, one slice at a time. The next borrower and donor are found by a scan of all users.
     fn slow(credits: &mut [u64], pool: &mut u64, fair: u64, public: u64, demands: &[u64]) -> Vec<u64> {
         let mut got: Vec<u64> = demands.iter().map(|demand| fair.min(*demand)).collect();
         let (mut gave, mut left) = (vec![0; demands.len()], public);

@@ -233,7 +233,7 @@ impl Levels {
         if users < MANY || search.base.iter().any(|used| *used > 0.0) {
             return 0.0;
         }
-        // Odd, so that the sample covers both kinds of alternating users.
+        // The stride is odd, so that the sample covers both kinds of alternating users.
         let stride = (users / SAMPLE) | 1;
         let mut group = UserCopy::default();
         let sampled = || (0..users).step_by(stride);
@@ -256,8 +256,8 @@ impl Levels {
 
     /// Computes the tasks and their deviation from max-min fairness, from the tasks, levels and limits alone.
     ///
-    /// A user is stopped correctly if it runs all its tasks, or if its limiting resource is one that it needs, is used up, and no user that
-    /// needs it has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
+    /// A user is stopped correctly in two cases. Either it runs all its tasks, or it needs its limiting resource, the resource is used up,
+    /// and no user of the resource has a higher level (Bertsekas and Gallager, Data Networks, 6.5.2).
     fn finish(&mut self, columns: &[&[f64]], all: &[f64], base: &[f64]) -> Result<()> {
         let named: Vec<usize> = self.rounds.iter().flat_map(|(_, used_up)| used_up.iter().copied()).collect();
         let (mut lowest, mut highest) = (vec![f64::INFINITY; columns.len()], vec![0.0f64; columns.len()]);
@@ -359,7 +359,7 @@ impl LevelSearch {
             let next = if (fullest - 1.0).abs() <= SLACK {
                 sums.level
             } else if open().any(|r| self.used(&sums, r) > 1.0 && self.speed(&sums, r) == 0.0) {
-                // Too far to the right: no tangent leads back.
+                // These sums are beyond the solution, and no tangent leads back to it. Starts again from the last level.
                 sums = evaluate(view, &self.open, self.level);
                 continue;
             } else {
@@ -385,8 +385,8 @@ impl LevelSearch {
         }
     }
 
-    /// Searches for the next level up to `end`, from sums at a lower level. Visits only the users that stop between the two; all others
-    /// have stopped before or rise all the way. Returns the amounts in use at the level.
+    /// Searches for the next level up to `end`, from sums at a lower level. Visits only the users that stop between that level and `end`;
+    /// all others have stopped before or rise up to `end`. Returns the amounts in use at the level.
     fn next_level_near(&mut self, view: &PassView, sums: &Sums, end: f64) -> Result<Option<Vec<f64>>> {
         let mut near = UserCopy::default();
         near.take_between(view, sums.level, end);

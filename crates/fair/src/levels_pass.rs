@@ -167,7 +167,7 @@ pub(super) fn freeze(
         for &r in used_up {
             let column = &columns[r][block.clone()];
             for ((stop, limit), &demand) in stops.iter().zip(limits.iter_mut()).zip(column) {
-                // All ones for a user that stops here: a mask replaces an unpredictable branch.
+                // A mask with all bits set for a user that stops at this level; it replaces an unpredictable branch.
                 let stopped = u32::from((*stop > level) & (demand > 0.0)).wrapping_neg();
                 *limit = (*limit & !stopped) | (r as u32 & stopped);
             }

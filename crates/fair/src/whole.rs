@@ -286,8 +286,8 @@ impl Pool {
 /// The maximum number of whole tasks.
 const MOST_TASKS: f64 = 3e7;
 
-/// Returns an upper bound of the number of tasks: for each resource, the tasks that the user with the smallest demand would run with all of
-/// it.
+/// Returns an upper bound of the number of tasks: the sum over all resources of all rooms, each divided by the smallest demand of the
+/// resource.
 fn most_tasks(rooms: &[(u64, Vec<Exact>)], takes: &[Vec<(usize, Exact)>]) -> f64 {
     let dims = rooms.first().map_or(0, |(_, room)| room.len());
     let least = |r: usize| takes.iter().flatten().filter(|(of, _)| *of == r).map(|(_, amount)| amount).min();
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn blocked_users_are_passed_or_end_it() {
-        // At 4 of 10 each the first user is next, and its task no longer fits.
+        // When both users have a dominant share of 4/10, the first user is next, and its task no longer fits.
         let example = instance(&[10, 10], &[&[4, 4], &[1, 2]]);
         let drf = integral_tasks(ServingKey::Before(Norm::Largest));
         assert_eq!(tasks(&drf, &example), [1.0, 3.0]);
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(allocation.limits, [Limit::WholeTask, Limit::WholeTask]);
     }
 
-    /// If small tasks compete with large ones, including the next task in the key postpones the large ones.
+    /// A key that includes the next task postpones large tasks that compete with small tasks.
     #[test]
     fn shares_before_and_after_a_task_differ() {
         let example = instance(&[10, 10], &[&[6, 1], &[1, 1]]);

@@ -27,14 +27,14 @@ impl Policy for AdmitNone {
 
 impl Capabilities for AdmitNone {}
 
-/// The instants of a job; `None` for events to come.
+/// The instants of a job; `None` for events that have not occurred yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobTimes {
-    /// When it was submitted.
+    /// The instant of its submission.
     pub submit: Option<Time>,
-    /// When its first task was launched.
+    /// The instant at which its first task was launched.
     pub start: Option<Time>,
-    /// When its last task ended.
+    /// The instant at which its last task ended.
     pub finish: Option<Time>,
 }
 
@@ -44,9 +44,9 @@ struct JobState {
     times: JobTimes,
     /// Whether some of its tasks can never start.
     stuck: bool,
-    /// 1 over its ideal completion time in microseconds while it is in the system; 0 before that time is known.
+    /// 1 / its ideal completion time in microseconds, while it is in the system; 0 before this time is known.
     rate: f64,
-    /// Its part of the sums of its user: allocation and (`waiting`) waiting tasks.
+    /// Its allocation and its number of waiting tasks (`waiting`), as they are contained in the sums of its user.
     used: Resources,
     waiting: u64,
 }
@@ -59,7 +59,7 @@ struct OfUser {
     share: u64,
 }
 
-/// Integrals over time since they were last reset: in job-seconds, and for slowdowns without a unit.
+/// Integrals over time since they were last reset. The unit is job-seconds; the integral for slowdowns has no unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
     /// The number of unfinished jobs.
@@ -84,11 +84,11 @@ pub(crate) struct Ended {
 pub(crate) struct EpisodeLog {
     /// Jobs with a changed allocation or pending demand since the last decision.
     pub changed: Vec<UserId>,
-    /// Tasks that have ended since then.
+    /// Tasks that have ended since the last decision.
     pub ended: Vec<Ended>,
     /// The number of submitted rows.
     pub rows: usize,
-    /// When the last job arrived.
+    /// The instant at which the last job arrived.
     pub arrival: Time,
     pub sums: Sums,
     pub totals: Totals,
@@ -160,7 +160,7 @@ impl EpisodeLog {
         self.in_system -= 1;
         self.slowdown -= std::mem::take(&mut self.jobs[job].rate);
         if self.in_system == 0 {
-            // Rounding errors do not accumulate.
+            // The sum is reset, so that rounding errors do not accumulate.
             self.slowdown = 0.0;
         }
     }
@@ -180,7 +180,7 @@ impl RecorderHandle {
     }
 }
 
-/// Locks the log. No other thread uses it while the engine is not stepped.
+/// Locks the log. No other thread uses the log between steps of the engine.
 pub(crate) fn locked(log: &Mutex<EpisodeLog>) -> MutexGuard<'_, EpisodeLog> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use crate::simulation::{Setting, Simulation, Step};
 /// Simulations with one setting, and the observations and masks of their agents.
 pub struct Fleet {
     simulations: Vec<Simulation>,
-    /// The threads in addition to the calling one.
+    /// The threads in addition to the calling thread.
     helpers: Option<ThreadPool>,
     shape: (usize, usize),
     actions: usize,
@@ -27,8 +27,8 @@ pub type Stepped = Vec<Step>;
 const BEGUN: Step = Step { reward: 0.0, over: false };
 
 impl Fleet {
-    /// Creates `count` simulations on at most `threads` threads. With `begins_anew`, a step of a completed episode takes no decision but
-    /// begins the next episode. Errors: [`Error::Mismatch`] if there are no threads.
+    /// Creates `count` simulations on at most `threads` threads. With `begins_anew`, a step after the end of an episode takes no decision,
+    /// but begins the next episode. Errors: [`Error::Mismatch`] if there are no threads.
     pub fn new(setting: Setting, count: usize, threads: usize, begins_anew: bool) -> Result<Fleet> {
         let dims = setting.cluster.dims.len();
         let (shape, actions) = (setting.observation.shape(dims), setting.observation.window() + 1);
@@ -58,7 +58,7 @@ impl Fleet {
         self.shape
     }
 
-    /// Returns the number of actions; the last one is the wait.
+    /// Returns the number of actions; the last action is the wait.
     pub fn actions(&self) -> usize {
         self.actions
     }
@@ -78,15 +78,15 @@ impl Fleet {
         &self.simulations[number]
     }
 
-    /// Begins an episode in every simulation, as [`Simulation::reset`] does. Errors: as there.
-    /// Panics: unless there are as many seeds (a programmer error).
+    /// Begins an episode in every simulation, as [`Simulation::reset`] does. Errors: as [`Simulation::reset`]. Panics: unless there is one
+    /// seed per simulation (a programmer error).
     pub fn reset(&mut self, seeds: &[Option<u64>]) -> Result<Stepped> {
         assert_eq!(seeds.len(), self.simulations.len(), "a seed for each simulation, or none");
         self.each(seeds, |simulation, seed| simulation.reset(*seed).map(|()| BEGUN))
     }
 
-    /// Executes a decision in every simulation, as [`Simulation::step`] does. Errors: as there.
-    /// Panics: unless there are as many actions (a programmer error).
+    /// Executes a decision in every simulation, as [`Simulation::step`] does. Errors: as [`Simulation::step`]. Panics: unless there is one
+    /// action per simulation (a programmer error).
     pub fn step(&mut self, actions: &[usize]) -> Result<Stepped> {
         assert_eq!(actions.len(), self.simulations.len(), "an action for each simulation");
         let begins_anew = self.begins_anew;
@@ -109,7 +109,7 @@ impl Fleet {
         let all = simulations.iter_mut().zip(inputs).zip(&mut steps);
         let observations = observations.chunks_exact_mut(self.shape.0 * self.shape.1);
         let queue = Mutex::new(all.zip(observations).zip(masks.chunks_exact_mut(self.actions)));
-        // A free thread takes the next simulation, so a thread that wakes up late does less work.
+        // Each thread takes the next simulation when it is free, so a thread that starts late does less work.
         let take = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {
             while let Some(((((simulation, input), step), observation), mask)) = take() {

@@ -1,10 +1,10 @@
 //! The state as an image.
 //!
-//! After the observation of DeepRM (Mao, Alizadeh, Menache and Kandula, HotNets 2016): time runs downwards, one time step per row. For each
-//! resource there is a picture of the expected use of the cluster from now on. Beside it is a picture of each of the first jobs in the
-//! queue, as wide as its request and as high as its requested time. To the right are the backlog behind these jobs and the time since the
-//! last arrival. The paper gives each job a colour, and jobs request whole slots. Here the cells of a row are filled from the left, the
-//! last one in part, so that any amounts and any machines can be drawn.
+//! The image follows the observation of DeepRM (Mao, Alizadeh, Menache and Kandula, HotNets 2016). Time runs downwards, with one time step
+//! per row. For each resource there is a picture of the expected use of the cluster from now on. Beside this picture there is one for each
+//! of the first jobs in the queue. Its width is the request of the job, and its height the requested time. To the right are the backlog
+//! behind these jobs and the time since the last arrival. The paper gives each job a colour, and jobs request whole slots. In this module
+//! the cells of a row are filled from the left, and the last cell in part, so that all amounts and machines can be drawn.
 
 use crate::AgentView;
 use plimsoll_base::units::{MAX_DIMS, Span};
@@ -45,7 +45,7 @@ impl Image {
         usize::try_from(span.0.div_ceil(self.step.0)).unwrap_or(usize::MAX).min(self.horizon)
     }
 
-    /// Draws the image. Panics: when `into` has another size (a programmer error).
+    /// Draws the image. Panics: if `into` has another size (a programmer error).
     pub fn write(&self, view: &AgentView, into: &mut [f32]) {
         let columns = self.columns(view.dims);
         assert_eq!(into.len(), self.horizon * columns, "a cell for each place");
@@ -73,7 +73,7 @@ impl Image {
         }
     }
 
-    /// Returns the expected use in each row. Tasks that run longer than expected are in the first row only.
+    /// Returns the expected use in each row. A task that runs longer than expected is only in the first row.
     fn used(&self, view: &AgentView) -> Vec<[u128; MAX_DIMS]> {
         let mut used = vec![[0u128; MAX_DIMS]; self.horizon];
         for batch in view.running {
@@ -83,7 +83,7 @@ impl Image {
                 *sum += u128::from(demand) * u128::from(batch.count);
             }
         }
-        // So far each row contains only the tasks that end in it. Tasks of a later row also run in this one.
+        // At this point, each row contains only the tasks that end in it. Tasks of later rows also run in all earlier rows.
         for row in (1..self.horizon).rev() {
             let later = used[row];
             used[row - 1].iter_mut().zip(later).for_each(|(sum, later)| *sum += later);
@@ -92,7 +92,7 @@ impl Image {
     }
 }
 
-/// Fills empty cells from the left up to a share of them, at most 1, the last one in part.
+/// Fills empty cells from the left up to a share of them (at most 1); the last cell may be filled in part.
 fn fill(cells: &mut [f32], share: f32) {
     let full = share.min(1.0) * cells.len() as f32;
     let whole = full as usize;

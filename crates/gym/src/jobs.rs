@@ -1,7 +1,7 @@
 //! The jobs of an episode, a consecutive part of a workload.
 //!
-//! An [`Episode`] renumbers rows, jobs and users from 0, shifts the submissions so that the first one is at 0, and makes each job a user of
-//! its own. Names and rows of the original workload remain available for messages and tables.
+//! An [`Episode`] renumbers rows, jobs and users from 0, shifts the submissions so that the first is at 0, and gives each job its own
+//! user. Names and rows of the original workload remain available for messages and tables.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn all_of(source: &mut dyn Source) -> Result<Workload> {
 /// A workload, and the positions of the rows of its jobs.
 pub struct JobPool {
     workload: Workload,
-    /// For each job, its first row, and the last row of all jobs up to it.
+    /// For each job, its first row, and the last row among this job and all earlier jobs.
     spans: Vec<(usize, usize)>,
 }
 
@@ -62,10 +62,10 @@ impl JobPool {
     }
 }
 
-/// Consecutive jobs of a workload. The first one is submitted at 0, and each is a user of its own.
+/// Consecutive jobs of a workload. The first job is submitted at 0, and each job is its own user.
 pub struct Episode {
     pool: Arc<JobPool>,
-    /// The rows, numbered from 0. The jobs are numbered from 0 too, and are also the users.
+    /// The rows, numbered from 0. The jobs are also numbered from 0, and a job's number is its user id.
     pub sets: Vec<TaskSet>,
     /// By row, its number in the workload.
     rows: Vec<u64>,
@@ -76,7 +76,7 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// Creates the episode of `count` jobs from job `first` on. Panics: unless the pool has them, and `count` is at least one (a programmer
+    /// Creates the episode of `count` jobs from job `first` on. Panics: if the pool has fewer jobs, or if `count` is 0 (a programmer
     /// error).
     pub fn new(pool: Arc<JobPool>, first: usize, count: usize) -> Episode {
         let (from, to) = (pool.spans[first].0, pool.spans[first + count - 1].1);

@@ -3,9 +3,9 @@
 //! An episode is a number of jobs of a workload on a cluster. Whenever there is room for one of the first jobs in the queue, the agent
 //! chooses a job that starts tasks now, or waits until something changes. [`Simulation`] runs one episode after the other; [`Fleet`] runs
 //! many simulations at once on threads. [`Observation`] is the agent's input, as numbers in [`features`] or as an image ([`image`]).
-//! [`Reward`] is its reward, which sums to a metric of the run.
+//! [`Reward`] is the agent's reward; the rewards of an episode add up to a metric of the run.
 //!
-//! The engine runs under a policy that admits no task. Each job is a user of its own, so the choice of a job is the choice of a user
+//! The engine runs under a policy that admits no task. Each job is its own user, so the agent chooses a job by choosing a user
 //! ([`Engine::start`](plimsoll_sim::engine::Engine::start)).
 
 #![deny(missing_docs)]

@@ -1,4 +1,4 @@
-//! The waiting jobs in order of arrival, and the running tasks, as an agent sees them.
+//! The waiting jobs in order of arrival, and the running tasks, as an agent observes them.
 //!
 //! Whether a job fits is computed again only when the room in the cluster has changed in a way that can change the answer.
 
@@ -34,7 +34,7 @@ pub struct RunningBatch {
     pub tasks: (u32, u32),
     /// The number of tasks that still run.
     pub count: u32,
-    /// When they started.
+    /// The instant of their start.
     pub start: Time,
     /// The demand of each task.
     pub demand: Resources,
@@ -42,16 +42,16 @@ pub struct RunningBatch {
     pub end: Time,
 }
 
-/// The state that an agent sees.
+/// The state that an agent observes.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentView<'a> {
     /// The current instant.
     pub now: Time,
-    /// When the last job arrived.
+    /// The instant at which the last job arrived.
     pub arrival: Time,
     /// The first jobs in the queue.
     pub window: &'a [Shown],
-    /// The number of jobs that wait behind them.
+    /// The number of jobs that wait behind the window.
     pub beyond: usize,
     /// The running tasks.
     pub running: &'a [RunningBatch],
@@ -169,11 +169,11 @@ impl JobLine {
         let now = self.room;
         for &job in self.order.values().take(self.most) {
             let Some(waits) = &mut self.waits[job as usize] else { continue };
-            // If the room has only shrunk, a job that did not fit still does not fit.
+            // If the room has only shrunk, a job that did not fit before still does not fit.
             let stale = waits.as_of.grown != now.grown || (waits.shown.fits && waits.as_of.shrunk != now.shrunk);
             if stale && let Some(next) = engine.next(UserId(job)) {
                 if (next.row, next.tasks) != (waits.next.row, waits.next.tasks) {
-                    // Another of the job's task sets is now the first that fits; the job keeps its place.
+                    // Another task set of the job may now be the first that fits. The job keeps its place.
                     waits.shown = shown(job, &next, &sets[next.row as usize], (&self.capacity, self.dims));
                 }
                 waits.next = next;
@@ -185,7 +185,7 @@ impl JobLine {
     }
 }
 
-/// Returns a waiting job with its next task set, as an agent sees it.
+/// Returns a waiting job with its next task set, as an agent observes it.
 fn shown(job: u32, next: &NextSet, set: &TaskSet, (capacity, dims): (&Resources, usize)) -> Shown {
     let all = |d: usize| set.demand.0[d] as f64 * f64::from(next.tasks);
     let request = shares(all, capacity, dims);

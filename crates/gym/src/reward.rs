@@ -1,7 +1,7 @@
 //! Rewards: the rewards of an episode add up to a metric of its run, negated if less is better.
 //!
-//! Three metrics accrue over time, so that every decision has a reward. Any other numeric column of the table `runs` with a good end is
-//! paid at the end of the episode.
+//! Three metrics accrue over time, so that every decision has a reward. Any other numeric column of the table `runs` with a better
+//! direction is paid at the end of the episode.
 
 use plimsoll_base::column::{Better, Cell, Kind};
 use plimsoll_base::error::{Error, Result};
@@ -28,8 +28,8 @@ pub enum Reward {
 }
 
 impl Reward {
-    /// Returns the reward with the name of a column of the table `runs`. Errors: [`Error::Plan`] for an unknown column, one without a good
-    /// end, or one that runs of episodes do not have.
+    /// Returns the reward with the name of a column of the table `runs`. Errors: [`Error::Plan`] for an unknown column, a column without a
+    /// better direction, or a column that runs of episodes do not have.
     pub fn parse(key: &str, name: &str, dims: &[Dim]) -> Result<Reward> {
         match name {
             "slowdown_mean" => return Ok(Reward::Slowdown),
@@ -81,8 +81,8 @@ pub(crate) fn metrics(run: &Run, dims: &[Dim]) -> Vec<(String, f64)> {
     columns.filter_map(|(column, cell)| Some((column.name, number(cell)?))).collect()
 }
 
-/// Returns the metrics that every run has and that have a good end, with that end. They are found with the data of one job that waits for a
-/// second and runs for one.
+/// Returns the metrics that every run has and that have a better direction, with this direction. They are found by computing the metrics
+/// of a run with one job, which waits for a second and runs for a second.
 fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
     let second = |seconds| Time::ZERO + Span::from_secs(seconds);
     let mut totals = Totals::default();
@@ -100,7 +100,7 @@ fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
     let columns = runs_columns(dims).into_iter().filter(|column| column.value != Kind::Text);
     let good = columns.filter(|column| column.better != Better::Neither);
     let good = good.map(|column| (column.name, column.better));
-    // This run has no throughput, since no task of it has ended.
+    // This run has no throughput, because none of its tasks has ended.
     let ends = ["throughput_tasks_per_s"];
     good.filter(|(name, _)| ends.contains(&name.as_str()) || there.iter().any(|(known, _)| known == name)).collect()
 }

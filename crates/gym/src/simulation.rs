@@ -1,6 +1,6 @@
 //! Runs one episode after the other, from decision to decision.
 //!
-//! A [`Simulation`] advances the engine until a job in the window fits, and returns to the agent. Equal seeds give equal episodes. The log
+//! A [`Simulation`] advances the engine until a job in the window fits; then the agent decides. Equal seeds give equal episodes. The log
 //! of the episode supplies rewards, metrics and the times of jobs.
 
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,7 @@ pub struct Setting {
 
 impl Setting {
     /// Returns the jobs of an episode. Errors: those of the supply, [`Error::Mismatch`] for a workload without jobs, and [`Error::Plan`]
-    /// for one with too few jobs.
+    /// for a workload with too few jobs.
     fn episode(&self, seed: u64) -> Result<Episode> {
         let pool = (self.supply)(seed)?;
         let all = pool.jobs();
@@ -107,7 +107,8 @@ struct Live {
     log: Arc<Mutex<EpisodeLog>>,
     episode: Arc<Episode>,
     line: JobLine,
-    /// Whether room can appear without the end of a task: on machines that join, or on machines farther away (locality).
+    /// Whether room can appear without the end of a task, because machines join, or because tasks fall back to machines farther away
+    /// (locality).
     eventful: bool,
 }
 
@@ -119,7 +120,7 @@ pub struct Simulation {
     live: Option<Live>,
     /// For the last completed episode, columns of the table `runs` and their values.
     metrics: Vec<(String, f64)>,
-    /// The times of the jobs of that episode.
+    /// The times of the jobs of the last completed episode.
     times: Vec<JobTimes>,
     episode: Option<Arc<Episode>>,
 }
@@ -131,8 +132,8 @@ impl Simulation {
         Simulation { setting, later: stream(0, "gym/episodes"), live: None, metrics, times, episode: None }
     }
 
-    /// Begins an episode and advances to its first decision. With a seed it is the episode of that seed; otherwise it is the next one of
-    /// the sequence that began with the last seed. Errors: those of the workload, and [`Error::Idle`] if no job ever fits.
+    /// Begins an episode and advances to its first decision. With a seed, it is the episode of this seed; otherwise it is the next episode
+    /// of the sequence that began with the last given seed. Errors: those of the workload, and [`Error::Idle`] if no job ever fits.
     pub fn reset(&mut self, seed: Option<u64>) -> Result<()> {
         self.live = None;
         let seed = match seed {
@@ -172,11 +173,11 @@ impl Simulation {
 
     /// Executes a decision and advances to the next one.
     ///
-    /// The decision is a place of the window: the next task set of the job there starts as many tasks as fit. Any other action waits until
-    /// something changes, and so does a place without a job or with a job that does not fit. If no event is to come, the first job that
-    /// fits is started instead of a wait.
+    /// A decision is a place of the window: the next task set of the job in this place starts as many tasks as fit. Any other action waits
+    /// until the state changes. A place without a job, or with a job that does not fit, also means to wait. If no further event would
+    /// come, the first job that fits is started instead of a wait.
     ///
-    /// Errors: [`Error::Mismatch`] without an episode, and errors that end a run. The latter end the episode, too.
+    /// Errors: [`Error::Mismatch`] without an episode, and errors that end a run. Errors that end a run also end the episode.
     pub fn step(&mut self, action: usize) -> Result<Step> {
         let Some(live) = &mut self.live else {
             return Err(Error::Mismatch { problem: "the episode is over; call reset()".to_owned() });
@@ -215,7 +216,7 @@ impl Simulation {
         &self.metrics
     }
 
-    /// Returns name, user and times so far of each job of the current episode, or of the last one.
+    /// Returns the name, the user and the times so far of each job of the current episode, or of the last one.
     pub fn jobs(&self) -> impl Iterator<Item = (String, &str, JobTimes)> {
         let times = |job: usize| match &self.live {
             Some(live) => locked(&live.log).times(job),
@@ -227,7 +228,7 @@ impl Simulation {
         })
     }
 
-    /// Returns the state that the agent sees; `None` when the episode is over.
+    /// Returns the state that the agent observes; `None` if the episode is over.
     pub fn view(&self) -> Option<AgentView<'_>> {
         let (live, cluster) = (self.live.as_ref()?, &self.setting.cluster);
         Some(AgentView {
@@ -241,7 +242,7 @@ impl Simulation {
         })
     }
 
-    /// Writes the observation; it is 0 everywhere when the episode is over. Panics: when `into` has another size (a programmer error).
+    /// Writes the observation; it is 0 everywhere if the episode is over. Panics: if `into` has another size (a programmer error).
     pub fn observe(&self, into: &mut [f32]) {
         match self.view() {
             Some(view) => self.setting.observation.write(&view, into),
@@ -249,8 +250,9 @@ impl Simulation {
         }
     }
 
-    /// Writes 1 for each allowed action and 0 for the others. Allowed are the places of jobs that fit, and the wait if an event is to come.
-    /// When the episode is over, only the wait is allowed. Panics: unless `into` has a place for each action (a programmer error).
+    /// Writes 1 for each allowed action and 0 for the others. The places of jobs that fit are allowed, and the wait if a further event
+    /// will come. If the episode is over, only the wait is allowed. Panics: unless `into` has a place for each action (a programmer
+    /// error).
     pub fn mask(&self, into: &mut [u8]) {
         into.fill(0);
         let wait = into.len() - 1;
@@ -266,7 +268,7 @@ impl Simulation {
 }
 
 impl Live {
-    /// Returns whether a wait would end: tasks run, or jobs have not arrived yet.
+    /// Returns whether a wait would end, because tasks run or jobs have not arrived yet.
     fn more_to_come(&self) -> bool {
         self.engine.books().total_running() > 0 || locked(&self.log).rows < self.episode.sets.len()
     }

@@ -24,7 +24,7 @@ fn dims() -> Vec<Dim> {
     ["cpu", "memory"].map(|name| Dim { name: name.into(), unit: Unit::Milli }).to_vec()
 }
 
-/// Jobs of one task each, from three users.
+/// Returns jobs with one task each, from three users.
 fn workload(seed: u64) -> Workload {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut workload = Workload { dims: dims(), ..Workload::default() };
@@ -85,7 +85,7 @@ fn mask(simulation: &Simulation, actions: usize) -> Vec<u8> {
 /// A job of an episode: its row, and its times so far.
 type TestJob = (TaskSet, JobTimes);
 
-/// The jobs of an episode, which are all those of its workload.
+/// Returns the jobs of an episode, which are all jobs of its workload.
 fn jobs(simulation: &Simulation, seed: u64) -> Vec<TestJob> {
     let sets = workload(seed).sets;
     let origin = sets[0].submit;
@@ -131,7 +131,7 @@ fn drawn(jobs: &[TestJob], view: &AgentView) -> Vec<f32> {
     image
 }
 
-/// Computes the rows of the window, except whether jobs fit, which depends on the machines.
+/// Computes the rows of the window, except the column that states whether jobs fit, which depends on the machines.
 fn listed(jobs: &[TestJob], view: &AgentView) -> Vec<[f32; 5]> {
     let (waits, _) = standing(jobs, view.now);
     let part = |span: Span| (span.0 as f64 / (15 * SECOND) as f64).min(1.0) as f32;
@@ -153,7 +153,7 @@ fn near(a: &[f32], b: &[f32]) {
     }
 }
 
-/// Plays an episode with random actions, allowed ones and others; calls `look` in each state.
+/// Plays an episode with random actions, both allowed and not allowed, and calls `look` in each state.
 fn play(simulation: &mut Simulation, seed: u64, actions: usize, mut look: impl FnMut(&Simulation)) -> (f64, usize) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut sum, mut decisions) = (0.0, 0);

@@ -1,7 +1,7 @@
 //! Awards: the candidates with the best mean, and the candidates that are equivalent to the best.
 //!
-//! Each pair of candidates is tested, and the p-values are corrected for all pairs of all contests shown together, so that noise alone
-//! seldom leads to an award.
+//! Each pair of candidates is tested, and the p-values are corrected for all pairs of all contests that are shown together. So noise alone
+//! rarely leads to an award.
 
 use super::compare::{LEVEL, is_significant};
 use super::difference::{Design, Test, difference};
@@ -22,16 +22,16 @@ pub struct Contest {
 /// The award of a candidate in a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Award {
-    /// The mean is significantly better than every other.
+    /// The mean is significantly better than every other mean.
     Best,
-    /// The mean is the best one, or is shown to be equivalent to it and does not differ significantly; at least one other candidate shares
-    /// this.
+    /// The mean is the best mean, or it is shown to be equivalent to the best mean and does not differ significantly from it. At least one
+    /// other candidate has this award too.
     Equivalent,
-    /// The best mean is significantly better, or neither a difference from it nor equivalence is shown.
+    /// The best mean is significantly better, or neither a difference from the best mean nor equivalence with it is shown.
     Unmarked,
 }
 
-/// The awards, and the number of comparisons behind them.
+/// The awards, and the number of comparisons that they are based on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Awards {
     /// The awards by contest and candidate.
@@ -42,9 +42,10 @@ pub struct Awards {
 
 /// Computes the awards of contests that are shown together.
 ///
-/// All pairs of candidates in all contests with a direction form one family (Holm), whichever candidate turns out to be best. Choosing the
-/// best one first therefore needs no further correction. If all candidates are equal, a winner is named with probability at most 5 %. Two
-/// candidates are equivalent if each is within the margin of the other; these tests form a family as well. Panics: as [`difference()`].
+/// All pairs of candidates in all contests with a direction form one family (Holm), whichever candidate turns out to be best. So choosing
+/// the best candidate before the tests needs no further correction. If all candidates are equal, the probability that a winner is named is
+/// at most 5 %. Two candidates are equivalent if each is within the margin of the other; the tests of equivalence form a second family.
+/// Panics: as [`difference()`].
 pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     let mut pairs: Vec<(usize, [usize; 2])> = Vec::new();
     for (at, contest) in contests.iter().enumerate().filter(|(_, contest)| contest.better != Better::Neither) {
@@ -93,7 +94,7 @@ pub fn awards(design: Design, contests: &[Contest]) -> Awards {
     Awards { awards: contests.iter().enumerate().map(one).collect(), family }
 }
 
-/// Returns the candidate with the best mean, the first of equals.
+/// Returns the candidate with the best mean; of equal means, the first candidate.
 fn top(means: &[Option<f64>], better: Better) -> Option<usize> {
     let sign = match better {
         Better::Lower => -1.0,
@@ -126,7 +127,7 @@ mod tests {
         assert_eq!(award(Better::Lower, &clear), [Best, Unmarked, Unmarked]);
         assert_eq!(award(Better::Higher, &clear), [Unmarked, Unmarked, Best]);
         assert_eq!(award(Better::Neither, &clear), [Unmarked; 3]);
-        // The second has a slightly better mean, by noise that is too large to show equivalence.
+        // The second candidate has a slightly better mean because of noise, which is too large to show equivalence.
         let noisy = [clear[0].clone(), some(&[0.9, 1.1, 1.0, 0.9, 1.1]), clear[2].clone(), vec![None; 5]];
         assert_eq!(award(Better::Lower, &noisy), [Unmarked; 4]);
         let near = [clear[0].clone(), some(&[1.001, 1.099, 0.901, 1.0, 1.049]), clear[2].clone()];
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!((found.family, found.awards.len()), (12, 4));
     }
 
-    /// In tables of equal candidates, at most about 5 % have an award.
+    /// Among tables of equal candidates, at most about 5 % have an award.
     #[test]
     fn equals_are_seldom_placed() {
         let mut rng = stream(11, "places");
@@ -153,7 +154,7 @@ mod tests {
                 *count += usize::from(placed);
             }
         }
-        // An average of at most 20 of 400, with a standard deviation of 4.4.
+        // At most 20 of 400 tables are expected, with a standard deviation of 4.4.
         assert!(tables.iter().all(|&count| count <= 33), "{tables:?} of 400");
     }
 }

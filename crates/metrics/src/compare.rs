@@ -1,9 +1,9 @@
 //! Compares policies with a baseline: the change of mean completion time, and its significance.
 //!
-//! Every comparison is a [`difference()`] of two policies' means over seeds, in percent of the mean of the policy compared with. Runs with
-//! the same seed have the same workload, so the influence of the seed on both cancels out. In a closed loop no two runs have the same
-//! workload; then unpaired means are compared ([`Design::Unpaired`]). By job size this is Figure 14 of the DRF paper (Ghodsi et al., NSDI
-//! 2011), with intervals.
+//! Every comparison is a [`difference()`] of two policies' means over seeds, in percent of the mean of the policy that is compared with.
+//! Runs with the same seed have the same workload, so the influence of the seed on both policies cancels out. In a closed loop no two runs
+//! have the same workload, so unpaired means are compared ([`Design::Unpaired`]). The comparison by job size is Figure 14 of the DRF paper
+//! (Ghodsi et al., NSDI 2011), with intervals.
 
 use super::difference::{Design, difference};
 use super::holm::corrected;
@@ -12,7 +12,7 @@ use super::verdict::{OPEN, TestVerdict, Tested, equivalent_words};
 /// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 
-/// The significance level: a smaller corrected p-value is called statistically significant.
+/// The significance level. A corrected p-value below it is called statistically significant.
 pub const ALPHA: f64 = 0.05;
 
 /// Returns whether a corrected p-value is significant; a missing one is not.
@@ -46,7 +46,7 @@ pub struct PolicyRuns {
 }
 
 impl PolicyRuns {
-    /// Returns the completion times of jobs of all sizes for place 0, and of bin n − 1 for place n.
+    /// Returns the completion times of jobs of all sizes for `at` = 0, and those of bin n − 1 for `at` = n.
     fn place(&self, at: usize) -> &[Option<f64>] {
         at.checked_sub(1).map_or(&self.completion_s, |bin| &self.bins[bin].completion_s)
     }
@@ -68,8 +68,8 @@ pub struct BinRuns {
 pub struct Comparison {
     /// The baseline's name.
     pub baseline: String,
-    /// The policy that is the second reference: `drf`, if it exists and is not the baseline. It is never chosen by its results, because
-    /// chance would then look like a difference.
+    /// The policy that is the second reference: `drf`, if it exists and is not the baseline. It is not chosen by its results, because then
+    /// a difference by chance would look real.
     pub reference: Option<String>,
     /// Whether runs are paired by seed.
     pub design: Design,
@@ -81,9 +81,9 @@ pub struct Comparison {
     pub bins: Vec<(String, u64)>,
     /// All policies except the baseline, in the given order.
     pub policies: Vec<Compared>,
-    /// The number of p-values of all jobs against the baseline, which are corrected together.
+    /// The number of p-values of the comparisons of all jobs with the baseline, which are corrected together.
     pub first_family: usize,
-    /// The number of p-values of the family; both kinds of tests are corrected for it.
+    /// The number of p-values of the family of all comparisons; both kinds of tests are corrected for it.
     pub family: usize,
 }
 
@@ -92,7 +92,7 @@ pub struct Comparison {
 pub struct Compared {
     /// The name of the policy.
     pub name: String,
-    /// The difference from the baseline: of all jobs, then by bin. `None` if no seed has both values.
+    /// The difference from the baseline: for all jobs, then by bin. `None` if no seed has both values.
     pub against_baseline: Vec<Option<Tested>>,
     /// The difference from the reference, in the same order. Empty for the reference itself, and without a reference.
     pub against_reference: Vec<Option<Tested>>,
@@ -105,7 +105,8 @@ impl Compared {
 }
 
 impl Comparison {
-    /// Compares all policies with `baseline`. Returns `None` if it is missing or alone, or if no job finished under it.
+    /// Compares all policies with `baseline`. Returns `None` if the baseline is missing, if it is the only policy, or if no job finished
+    /// under it.
     ///
     /// Panics: only if the policies differ in seeds or bins (programmer error).
     pub fn new(policies: &[PolicyRuns], baseline: &str, design: Design) -> Option<Comparison> {
@@ -116,7 +117,7 @@ impl Comparison {
         let reference = others.iter().find(|policy| policy.name == "drf").copied();
         let bins: Vec<(usize, u64)> = base.bins.iter().map(|bin| bin.jobs.iter().sum()).enumerate().collect();
         let jobs = bins.iter().map(|(_, jobs)| jobs).sum();
-        // A bin with all jobs would repeat the line of all jobs.
+        // A bin that contains all jobs would repeat the line of all jobs.
         let shown: Vec<(usize, u64)> = bins.into_iter().filter(|(_, in_bin)| *in_bin > 0 && *in_bin < jobs).collect();
         let places: Vec<usize> = std::iter::once(0).chain(shown.iter().map(|(at, _)| at + 1)).collect();
         let against = |other: &PolicyRuns, policy: &PolicyRuns| -> Vec<Option<Tested>> {
@@ -146,8 +147,8 @@ impl Comparison {
         Some(found)
     }
 
-    /// Corrects p-values. Those of all jobs against the baseline are corrected together, since they are the family of the metric in the
-    /// table of differences. The others are corrected for all comparisons.
+    /// Corrects p-values. The p-values of all jobs against the baseline are corrected together, because they are the family of the metric
+    /// in the table of differences. The other p-values are corrected for all comparisons.
     fn correct(&mut self) {
         let correct = |all: Vec<&mut Tested>| {
             let after = corrected(all.iter().map(|one| ("", one.means.test)));
@@ -166,8 +167,8 @@ impl Comparison {
         self.claims().into_iter().chain([self.method()]).collect()
     }
 
-    /// Returns the result in words: all policies against the baseline in one sentence, against the reference in another, and the
-    /// differences by job size.
+    /// Returns the result in words: one sentence for all policies against the baseline, one for all policies against the reference, and
+    /// sentences on the differences by job size.
     pub fn claims(&self) -> Vec<String> {
         let all = |other: &str, tests: fn(&Compared) -> &Vec<Option<Tested>>| {
             let others = self.policies.iter().filter(|policy| policy.name != *other);
@@ -190,7 +191,7 @@ impl Comparison {
         said
     }
 
-    /// Returns the meanings of the numbers in the sentences, and the p-values that were corrected together.
+    /// Returns the meanings of the numbers in the sentences, and states which p-values were corrected together.
     pub fn method(&self) -> String {
         let mixes = match self.design {
             Design::Paired => "",
@@ -252,7 +253,7 @@ fn change(policy: &str, tested: Option<Tested>) -> String {
     }
 }
 
-/// Joins items to a list in words.
+/// Joins items to a list in words: `a, b and c`.
 fn listed(items: &[String], between: &str) -> String {
     match items {
         [] => String::new(),

@@ -1,9 +1,9 @@
-//! The difference of two means over seeds: its confidence interval, whether it is statistically significant, and whether the two are
+//! The difference of two means over seeds: its confidence interval, whether it is statistically significant, and whether the means are
 //! equivalent within a margin.
 //!
 //! In the paired design, runs with the same seed have the same workload, so the differences per seed do not contain the influence that the
-//! seed has on both (common random numbers). If the workload depends on the policy, as in a closed loop, no two runs have the same one, and
-//! means are compared by Welch's test.
+//! seed has on both treatments (common random numbers). If the workload depends on the policy, as in a closed loop, no two runs have the
+//! same workload, and means are compared by Welch's test.
 //!
 //! A difference that is not significant is no evidence of equality, because there may be too few seeds. Equality within a margin is claimed
 //! by two one-sided tests (TOST), which reject that the difference is as large as the margin or larger.
@@ -49,7 +49,7 @@ impl Design {
 /// The results of the tests of one difference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
-    /// The mean difference with its t interval. Its `n` is the number of seeds; in an unpaired design, the smaller of the two numbers of
+    /// The mean difference with its t interval. `n` is the number of seeds or, in an unpaired design, the smaller of the two numbers of
     /// runs.
     pub difference: Interval,
     /// The p-value of the two-sided t test: the probability of a mean difference at least this far from 0 if there were no difference.
@@ -57,17 +57,17 @@ pub struct Test {
     pub p: Option<f64>,
     /// The margin of equivalence, in the unit of the values; `None` if the mean of the base is 0.
     pub margin: Option<f64>,
-    /// The larger p-value of two one-sided t tests: that the difference is below the margin, and above its negative.
+    /// The larger p-value of two one-sided t tests, of the hypotheses that the difference is at least the margin and at most its negative.
     /// `None` for one seed or without a margin.
     pub p_equivalent: Option<f64>,
 }
 
 /// Tests differences per seed, with the interval at `level`. Returns `None` if there are none.
 ///
-/// `magnitude` is the largest absolute value that was subtracted. Differences that are equal up to the rounding error of that magnitude
-/// have no t statistic; p is then the smallest possible value of the sign-flip permutation test of n values, 2^(1 − n), and half of it
-/// one-sided, because two seeds that agree by chance prove nothing. Units: those of the values, which are finite. Sources: Student,
-/// Biometrika 6, 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
+/// `magnitude` is the largest absolute value of the subtracted numbers. Differences that are equal up to the rounding error of this
+/// magnitude have no t statistic. Then p is the smallest possible value of the sign-flip permutation test of n values, 2^(1 − n)
+/// (one-sided, half of it), because two seeds that agree by chance prove nothing. Units: those of the values, which are finite. Sources:
+/// Student, Biometrika 6, 1908; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987 (two one-sided tests).
 pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f64) -> Option<Test> {
     let sample = Sample::computed(differences, magnitude);
     let n = differences.len() as f64;
@@ -78,8 +78,8 @@ pub fn paired(differences: &[f64], magnitude: f64, margin: Option<f64>, level: f
 /// Tests the difference of the means `new` − `base` of independent values, with the interval at `level`. Returns `None` if `base` or `new`
 /// is empty.
 ///
-/// Variances need not be equal. If neither sample varies, p is the smallest possible value of the permutation test. Source: Welch,
-/// Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
+/// Variances need not be equal. If no value varies in either sample, p is the smallest possible value of the permutation test. Source:
+/// Welch, Biometrika 34, 1947, with Satterthwaite's degrees of freedom.
 pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Option<Test> {
     if base.is_empty() || new.is_empty() {
         return None;
@@ -89,7 +89,7 @@ pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Opti
     let (a, b) = (first.of_mean(), second.of_mean());
     let freedom = |part: f64, values: &[f64]| part * part / (values.len() as f64 - 1.0);
     let df = (a + b).powi(2) / (freedom(a, base) + freedom(b, new));
-    // For constants, the difference may be a rounding error only.
+    // If both samples are constant, their difference may be just a rounding error.
     let mean = match a + b == 0.0 {
         true => Sample::computed(&[second.mean - first.mean; 2], magnitude).mean,
         false => second.mean - first.mean,
@@ -97,7 +97,8 @@ pub fn welch(base: &[f64], new: &[f64], margin: Option<f64>, level: f64) -> Opti
     let n = base.len().min(new.len());
     let half = t_quantile(level, df).map(|t| t * (a + b).sqrt()).or((a + b == 0.0).then_some(0.0)).filter(|_| n > 1);
     let difference = Interval { mean, low: half.map(|half| mean - half), high: half.map(|half| mean + half), n };
-    // The number of ways to choose the runs of one treatment from all runs; two of them (the observed one and its mirror) are as extreme.
+    // The number of ways to choose the runs of one treatment from all runs. Two of these ways (the observed one and its mirror image) are
+    // as extreme as the observation.
     let ways = (1..=new.len()).fold(1.0, |ways, at| ways * (base.len() + at) as f64 / at as f64);
     Some(test(difference, a + b, df, 2.0 / ways, margin))
 }
@@ -125,7 +126,7 @@ fn test(difference: Interval, spread: f64, df: f64, least: f64, margin: Option<f
 pub struct MeanDifference {
     /// The relation between the runs.
     pub design: Design,
-    /// The mean of the base; in a paired design over the seeds that have both values.
+    /// The mean of the base; in a paired design, over the seeds that have both values.
     pub base: f64,
     /// The mean of the new treatment, over the same seeds.
     pub new: f64,
@@ -133,8 +134,9 @@ pub struct MeanDifference {
     pub test: Test,
     /// The difference as a part of the mean of the base, with Fieller's interval; `None` if that mean is 0.
     pub relative: Option<Interval>,
-    /// The mean difference over a standard deviation, corrected for few seeds (Hedges' g). The deviation is that of the differences in a
-    /// paired design, and the root of the mean of both variances in an unpaired one. `None` for one seed, or if no value varies.
+    /// The mean difference over a standard deviation, corrected for few seeds (Hedges' g). In a paired design this is the standard
+    /// deviation of the differences, in an unpaired design the root of the mean of both variances. `None` for one seed, or if no value
+    /// varies.
     pub effect: Option<f64>,
 }
 
@@ -172,13 +174,13 @@ pub fn difference(design: Design, base: &[Option<f64>], new: &[Option<f64>], lev
     Some(MeanDifference { design, base: mean(&base), new: mean(&new), test, relative, effect })
 }
 
-/// Computes the difference of two means as a part of the base's, with Fieller's interval: the interval contains each part that the test of
-/// the difference does not reject if the base is multiplied accordingly. It therefore contains 0 if the interval of the difference does,
+/// Computes the difference of two means as a part of the mean of the base, with Fieller's interval. A part p is in the interval if the
+/// test does not reject that `new` differs from `base` by p times `base`. It therefore contains 0 if the interval of the difference does,
 /// and it is narrow if seeds change both means in proportion.
 ///
-/// Returns `None` if the mean of the base is 0. The interval has no ends for one seed, and if the mean of the base does not differ
-/// significantly from 0, since it is then unbounded. In an unpaired design, the factor of the standard error is that of Welch's test.
-/// Source: Fieller, Journal of the Royal Statistical Society B 16, 1954.
+/// Returns `None` if the mean of the base is 0. The interval has no ends for one seed. It also has none if the mean of the base does not
+/// differ significantly from 0, because it is unbounded then. In an unpaired design, the factor of the standard error is the factor of
+/// Welch's test. Source: Fieller, Journal of the Royal Statistical Society B 16, 1954.
 fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) -> Option<Interval> {
     let (x, y, n) = (mean(base), mean(new), difference.n);
     let sign = x.signum();
@@ -193,7 +195,7 @@ fn relative(design: Design, base: &[f64], new: &[f64], difference: &Interval) ->
     };
     let [xx, yy] = [base, new].map(|values| covariance(values, values));
     let xy = if design == Design::Paired { covariance(base, new) } else { 0.0 };
-    // The square of the t quantile of the difference's interval.
+    // The square of the t quantile that the interval of the difference uses.
     let error = yy - 2.0 * xy + xx;
     let t = if half > 0.0 && error > 0.0 { half * half / error } else { 0.0 };
     let (a, b, c) = (x * x - t * xx, x * y - t * xy, y * y - t * yy);
@@ -228,9 +230,9 @@ const RESAMPLES: usize = 2000;
 
 /// Computes the percentile bootstrap interval of the difference of two means. Returns `None` for one seed.
 ///
-/// The bootstrap assumes no distribution, but its intervals are too narrow for few seeds. If it disagrees with the t interval, inspect the
-/// runs. It uses its own random stream, named by `purpose`, so equal values give equal intervals. Source: Efron, Annals of Statistics 7,
-/// 1979.
+/// The bootstrap assumes no distribution, but its intervals are too narrow for few seeds. If a bootstrap interval disagrees with the t
+/// interval, inspect the runs. It uses its own random stream, named by `purpose`, so equal values give equal intervals. Source: Efron,
+/// Annals of Statistics 7, 1979.
 pub fn bootstrap(
     design: Design,
     base: &[Option<f64>],
@@ -308,7 +310,7 @@ mod tests {
         assert!((-0.3..0.4).contains(&low) && (2.8..3.5).contains(&high), "{low} {high}");
     }
 
-    /// Results of scipy 1.17.1, `ttest_ind(b, a, equal_var=False)`; the second time with the first six values of `b`.
+    /// Results of scipy 1.17.1, `ttest_ind(b, a, equal_var=False)`; the second result is for the first six values of `b`.
     #[test]
     fn welch_equals_scipy() {
         let found = welch(&A, &B, None, 0.95).expect("ten of each");
@@ -350,8 +352,8 @@ mod tests {
         }
     }
 
-    /// At the ends of a relative interval, the p-value of the test of `new - part * base` is the level. 0 is inside if the difference is
-    /// not significant.
+    /// At the ends of a relative interval, the p-value of the test of `new - part * base` equals the significance level. 0 is inside the
+    /// interval if the difference is not significant.
     #[test]
     fn relative_intervals_are_those_of_the_test() {
         let mut rng = stream(8, "relative");
@@ -378,7 +380,7 @@ mod tests {
             }
         }
         assert!(inside.iter().all(|&count| count > 30), "{inside:?}");
-        // The new values are proportional, so the part is known exactly although both vary by seed.
+        // The new values are proportional to the base, so the part is known exactly, although both vary by seed.
         let [base, new] = [[100.0, 200.0, 150.0, 120.0, 90.0], [50.0, 100.0, 75.0, 60.0, 45.0]];
         let found = difference(Design::Paired, &some(&base), &some(&new), 0.95).expect("five pairs");
         let relative = found.relative.expect("a mean above 0");
@@ -412,7 +414,7 @@ mod tests {
         assert!(both.iter().all(|&count| count > 100), "{both:?}");
     }
 
-    /// A difference as large as the margin is called equivalent at most as often as the level of the tests.
+    /// Treatments that differ by the margin are called equivalent at most as often as the significance level of the tests.
     #[test]
     fn what_differs_by_the_margin_is_seldom_called_equivalent() {
         let mut rng = stream(5, "margin");
@@ -427,7 +429,7 @@ mod tests {
                 .expect("five");
             wrong += usize::from(p < 0.05);
         }
-        // 100 expected, with a standard deviation of 10.
+        // 100 wrong claims of 2000 are expected, with a standard deviation of 10.
         assert!((60..=140).contains(&wrong), "{wrong} of 2000");
     }
 

@@ -1,7 +1,7 @@
 //! The service of each user in the fluid replay of a whole workload.
 //!
-//! It depends on the workload, the capacity, the weights, the measured window and the horizon, not on the policy. Runs that agree in these
-//! share one [`FairService`] in an [`Arc`](std::sync::Arc). It has 24 bytes per user.
+//! The service depends on the workload, the capacity, the weights, the measured window and the horizon, but not on the policy. Runs for
+//! which these are equal share one [`FairService`] in an [`Arc`](std::sync::Arc). It takes 24 bytes per user.
 
 use crate::fluid::factors;
 use crate::reference::Reference;
@@ -15,7 +15,7 @@ use plimsoll_sim::workload::Source;
 /// The service of each user at the end of the replay, or at the horizon.
 #[derive(Clone, Debug, Default)]
 pub struct FairService {
-    /// The service, and the measured work that is unfinished.
+    /// The service, and the unfinished measured work.
     pub(crate) users: Vec<(ServedWork, f64)>,
     pub(crate) rows: RowChecksum,
 }
@@ -24,8 +24,8 @@ impl FairService {
     /// Replays a workload from its first row to the end of its work, or to the horizon. The result equals that of a run that records the
     /// same rows. Memory: as a [`Reference`], which grows with the unfinished work and with the users.
     ///
-    /// The workload must not depend on the policy (such as a closed loop, or a job that is submitted after the end of another one). Errors:
-    /// those of the source, and [`Error::NotConverged`].
+    /// The workload must not depend on the policy, as it does in a closed loop or if jobs are submitted after the ends of other jobs.
+    /// Errors: those of the source, and [`Error::NotConverged`].
     pub fn replay(
         source: &mut dyn Source,
         capacity: &Resources,
@@ -59,7 +59,7 @@ impl FairService {
         self.users.get(user).map_or(0.0, |(_, left)| *left)
     }
 
-    /// Checks that a run had the rows of this replay. Errors: [`Error::Mismatch`] if it had others.
+    /// Checks that a run had the same rows as this replay. Errors: [`Error::Mismatch`] if it had other rows.
     pub(crate) fn check(&self, rows: RowChecksum) -> Result<()> {
         let problem = "the run had other rows than the replay that is shared with it";
         if rows == self.rows { Ok(()) } else { Err(Error::Mismatch { problem: problem.to_owned() }) }

@@ -70,7 +70,7 @@ pub(crate) fn factors(weights: &Weights) -> Vec<[f64; MAX_DIMS]> {
     (0..weights.classes()).map(class).collect()
 }
 
-/// Returns the largest entry of a demand over its weight. With weights of 1 this is the dominant share of a task.
+/// Returns the largest quotient of a demand and its weight. With weights of 1 this is the dominant share of a task.
 pub fn dominant(demand: &[f64], weight: &[f64]) -> f64 {
     demand.iter().zip(weight).map(|(demand, weight)| demand / weight).fold(0.0, f64::max)
 }
@@ -101,12 +101,14 @@ mod tests {
         assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?} is not {wanted:?}");
     }
 
-    /// Example of Ghodsi et al., §4.1: shares of 2/3 each; with weight 2, A fills the memory first.
+    /// The example of Ghodsi et al., §4.1, where both users have a dominant share of 2/3; further cases have another weight for A, few
+    /// tasks of B, or no demand.
     #[test]
     fn fluid_shares_are_those_of_drf() {
         let (a, b) = ([1.0 / 9.0, 4.0 / 18.0], [3.0 / 9.0, 1.0 / 18.0]);
         near(&shares(&[(a, 1.0, 100.0), (b, 1.0, 100.0)]), &[2.0 / 3.0, 2.0 / 3.0]);
-        // A's CPU share is half its memory share 2s, B's is s: 2s/2 + s = 1, since memory would require 2s + s/6 = 13/12.
+        // A has memory share 2s and CPU share s; B has CPU share s and memory share s/6. The memory is used up first: 2s + s/6 = 1, so s =
+        // 6/13.
         near(&shares(&[(a, 2.0, 100.0), (b, 1.0, 100.0)]), &[12.0 / 13.0, 6.0 / 13.0]);
         // B has one task, so A takes the remaining memory, 17/18.
         near(&shares(&[(a, 1.0, 100.0), (b, 1.0, 1.0)]), &[17.0 / 18.0, 1.0 / 3.0]);

@@ -1,12 +1,13 @@
-//! The guarantees of groups of users: time below the minimum, borrowed amounts, duration of returns.
+//! Measures of the guarantees of groups of users: the time below the minimum, borrowed amounts, and the durations of returns.
 //!
-//! Computed from the log of allocations and requests alone, in integers: all values are constant between two changes, so every integral is
-//! exact. A change costs O(groups above the user · resources).
+//! The measures are computed in integers, from the log of allocations and requests alone. All values are constant between two changes, so
+//! every integral is exact. A change costs O(groups above the user · resources).
 //!
 //! A group's *request* of a resource is the allocation and pending demand of its users, plus the requests of its child groups, each cut to
-//! its maximum. Its *demand* is the request cut to its own maximum; its *due* is the demand cut to its minimum. While it uses less than its
-//! due of any resource, it is *below its minimum*. If this state begins because its due has grown (a lender reclaims its guarantee), the
-//! time until it ends is a *return*. If it begins because tasks of the group have ended, it is not.
+//! its maximum. Its *demand* is the request cut to its own maximum; its *due* is the demand cut to its minimum. While the group uses less
+//! than its due of any resource, it is *below its minimum*. If this state begins because the due has grown (a lender reclaims its
+//! guarantee), the time until the state ends is a *return*. If the state begins because tasks of the group have ended, that time is no
+//! return.
 //!
 //! Source: the first article on FuxiMaster (quota groups), for minimum, lending and reclaim; the definitions are ours.
 
@@ -43,13 +44,13 @@ pub struct GroupSums {
     pub borrowed_us: u128,
     /// The part of the minimum that the group does not request and others may use.
     pub spare_us: u128,
-    /// The deficit relative to the group's due.
+    /// The amount by which the usage is below the group's due.
     pub short_us: u128,
     /// The time below the due, in microseconds.
     pub below_us: u64,
     /// The amount used during work that was lost.
     pub lost_us: u128,
-    /// The amount above the runtime quota that should have been reclaimed.
+    /// The amount above the runtime quota that should have been reclaimed but was not.
     pub unreturned_us: u128,
 }
 
@@ -64,7 +65,7 @@ pub struct GroupTimes {
     pub returns_us: u128,
     /// The longest time of a return.
     pub longest: Span,
-    /// The time that the group has waited for a return that did not complete by the end of the run.
+    /// The time for which the group has waited for a return that was not complete at the end of the run.
     pub open: Option<Span>,
     /// The number of running tasks of the group that were stopped and had to start again.
     pub stopped: u64,
@@ -129,7 +130,7 @@ pub struct GroupLog {
 }
 
 impl GroupLog {
-    /// Creates a log of groups without allocations at time 0. Parents must form a forest (a programmer error otherwise).
+    /// Creates a log of groups without allocations at time 0. The parents must form a forest (otherwise this is a programmer error).
     pub fn new(dims: usize, guarantees: &[Guarantee]) -> GroupLog {
         let group = |guarantee: &Guarantee| GroupTotals {
             parent: guarantee.parent,
@@ -153,8 +154,8 @@ impl GroupLog {
         }
     }
 
-    /// Replaces the amounts `before` of a user of a group by `after` from `now` on, resource by resource. Time never decreases; only the
-    /// last state within an instant counts.
+    /// From `now` on, replaces the amounts `before` of a user of a group by `after`, resource by resource. `now` must not decrease between
+    /// calls. Only the last state within an instant counts.
     pub fn change(&mut self, now: Time, group: usize, before: &[Holding], after: &[Holding]) {
         if now > self.now {
             self.settle();
@@ -182,8 +183,8 @@ impl GroupLog {
         }
     }
 
-    /// Records that `count` equal tasks of a group have each lost the work of a time span, and that `stopped` of them were stopped. Counts
-    /// for the group and all groups above it.
+    /// Records that `count` equal tasks of a group have each lost the work of a time span, and that `stopped` of them were stopped. The
+    /// loss counts for the group and all its ancestors.
     pub fn lost(&mut self, group: usize, (count, stopped): (u32, u32), lost: Span, demand: &[u64]) {
         let mut next = Some(group);
         while let Some(at) = next {
@@ -195,14 +196,14 @@ impl GroupLog {
         }
     }
 
-    /// Records that for a span of time a group used an `amount` that should have been reclaimed but could not be.
+    /// Records that a group used, for a span of time, an `amount` that should have been reclaimed but could not be.
     pub fn unreturned(&mut self, group: usize, amount: &[u64], span: Span) {
         for (account, &amount) in self.accounts[group * self.dims..][..self.dims].iter_mut().zip(amount) {
             account.sums.unreturned_us += u128::from(amount) * u128::from(span.0);
         }
     }
 
-    /// Closes the last instant: finds the groups that are now below their minimum and the groups that no longer are.
+    /// Closes the last instant: finds the groups that are now below their minimum, and the groups that are no longer below it.
     fn settle(&mut self) {
         let now = self.now;
         for at in std::mem::take(&mut self.touched) {
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn a_lender_asks_for_its_own_again() {
         let mut log = LevelLog::new(&[guarantee(None, 6, u64::MAX), guarantee(None, 4, u64::MAX)]);
-        // The second group uses all 10. The first requests 8 at 5 s, gets 3 at 7 s and its guarantee of 6 at 9 s.
+        // The second group uses all 10 units. The first group requests 8 at 5 s, receives 3 at 7 s, and has its guarantee of 6 at 9 s.
         log.at(0, &[(1, 10, 30)]);
         log.at(5, &[(0, 0, 8)]);
         log.at(7, &[(1, 7, 27), (0, 3, 8)]);
@@ -342,7 +343,7 @@ mod tests {
     fn what_has_not_come_back_is_open_and_what_ends_is_no_return() {
         let mut log = LevelLog::new(&[guarantee(None, 4, u64::MAX), guarantee(None, 4, u64::MAX)]);
         log.at(0, &[(0, 4, 9), (1, 0, 9)]);
-        // A task of the first group ends and its next one cannot start: the group is below its minimum, but it lent nothing.
+        // A task of the first group ends, and its next task cannot start. The group is below its minimum, but it has lent nothing.
         log.at(3, &[(0, 3, 8)]);
         // Only the last state within an instant counts.
         log.at(4, &[(0, 0, 8), (0, 4, 8)]);
@@ -366,7 +367,7 @@ mod tests {
         log.at(5, &[(2, 3, 3), (1, 4, 4)]);
         assert_eq!(log.log.holding(0, 0), Holding { used: 7, request: 7 });
         log.log.finish(Time(6 * S));
-        // The due is 5 and then 6, the use 0 and then 4.
+        // The due of the parent is first 5, then 6; its usage is first 0, then 4.
         let parent = log.log.sums(0, 0);
         assert_eq!((parent.below_us, parent.short_us), (5 * S, u128::from((2 * 5 + 3 * 2) * S)));
         assert_eq!((parent.borrowed_us, parent.spare_us), (u128::from(S), u128::from(2 * S)));

@@ -1,8 +1,8 @@
 //! Quantiles of many values in little memory, independent of the order of the values.
 //!
 //! Up to [`LogHistogram::EXACT`] values are stored, so that quantiles are exact. All values are counted in a logarithmic histogram over
-//! `u64`: values below 2048 exactly; above that, every power of two is divided into 1024 equal buckets, so the relative error of a quantile
-//! of more values is at most 1/2048. Count, sum, minimum and maximum are exact. Counters are integers, so the histogram of two merged parts
+//! `u64`. Values below 2048 are counted exactly. Above 2048, every octave is divided into 1024 equal buckets, so the relative error of a
+//! quantile is at most 1/2048. Count, sum, minimum and maximum are exact. Counters are integers, so the histogram of two merged parts
 //! equals the histogram of the whole. Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets per octave.
 
 /// The binary logarithm of the number of buckets in one octave (from one power of two to the next).
@@ -14,14 +14,14 @@ const BUCKETS: usize = 1 << BITS;
 /// Memory: 8 KiB for each octave that occurs, at most 440 KiB, and 8 bytes per stored value; an empty histogram allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
-    /// Octave 0 has the values below 1024, octave o ≥ 1 the values of 10 + o bits, in steps of 2^(o−1). The last octave is not empty, so
-    /// that equal contents are equal in memory too.
+    /// Octave 0 has the values below 1024, octave o ≥ 1 the values of 10 + o bits, in buckets of 2^(o−1) values. The last octave in the
+    /// list is not empty, so equal contents have equal lists.
     octaves: Vec<Option<Box<[u64; BUCKETS]>>>,
     count: u64,
     sum: u128,
     /// The minimum and the maximum.
     range: Option<(u64, u64)>,
-    /// All values, unordered, while they are few; empty afterwards.
+    /// All values, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
     values: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct HistogramBucket {
 }
 
 impl LogHistogram {
-    /// The number of values up to which quantiles are exact.
+    /// The largest number of values for which quantiles are exact.
     pub const EXACT: u64 = 1 << 16;
 
     /// The largest relative error of a quantile of more than [`LogHistogram::EXACT`] values.
@@ -102,7 +102,7 @@ impl LogHistogram {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// Returns the quantiles. Cost: the stored values are sorted once.
+    /// Returns the quantiles. Cost: that of sorting the stored values once.
     pub fn quantiles(&self) -> Quantiles<'_> {
         let mut values = self.values.clone();
         values.sort_unstable();
@@ -136,9 +136,10 @@ impl Eq for LogHistogram {}
 impl Quantiles<'_> {
     /// Returns the q-quantile by nearest rank: the value at position ⌈q n⌉ (at least 1) of the sorted values.
     ///
-    /// Exact for up to [`LogHistogram::EXACT`] values, below 2048, and at the first and the last position. Otherwise the relative error is
-    /// at most [`LogHistogram::RELATIVE_ERROR`] (the result is the middle of the bucket). `q` is rounded to a multiple of 10^-9, so that
-    /// 0.07 of 100 values is the seventh. Returns `None` if no value was counted, or if `q` is not in 0..=1.
+    /// The result is exact for up to [`LogHistogram::EXACT`] values, for results below 2048, and at the first and the last position.
+    /// Otherwise the relative error is at most [`LogHistogram::RELATIVE_ERROR`] (the result is the middle of the bucket). `q` is rounded
+    /// to a multiple of 10^-9, so the 0.07-quantile of 100 values is the seventh value. Returns `None` if no value was counted, or if `q`
+    /// is not in 0..=1.
     pub fn at(&self, q: f64) -> Option<u64> {
         let (min, max) = self.histogram.range?;
         let rank = rank(q, self.histogram.count)?;

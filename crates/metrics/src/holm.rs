@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::difference::Test;
 
-/// Corrects p-values for their number, so that the probability of any false alarm among all tests is at most that of a single test. Missing
+/// Corrects p-values for their number: the probability of any false alarm among all tests is then at most that of a single test. Missing
 /// values stay missing and do not count.
 ///
 /// The k-th smallest of m p-values is multiplied by m − k + 1, raised to the corrected value before it if that is larger, and limited to 1.
@@ -74,8 +74,9 @@ mod tests {
         assert!((apart[2].p_equivalent.expect("there") - 0.2).abs() < 1e-12);
     }
 
-    /// The reference implementation determines by the definition which hypotheses are rejected: step down while the smallest remaining
-    /// p-value, times the number of remaining ones, is within the level. A corrected p is the lowest level that rejects.
+    /// The reference implementation determines the rejected hypotheses by the definition: it rejects the hypothesis with the smallest
+    /// remaining p-value while this p-value, times the number of remaining hypotheses, is within the level. A corrected p-value is the
+    /// lowest level at which the hypothesis is rejected.
     #[test]
     fn corrected_values_reject_as_stepping_down_does() {
         let mut rng = stream(7, "holm twin");
@@ -101,8 +102,8 @@ mod tests {
         }
     }
 
-    /// Among many comparisons of equals, the corrected tests have a significant result in about 5 % of all sets of 20, and the uncorrected
-    /// ones in most.
+    /// For sets of 20 comparisons of equal treatments, the corrected tests have a significant result in about 5 % of the sets, and the
+    /// uncorrected tests in most of them.
     #[test]
     fn corrected_tests_of_equals_seldom_cry_wolf() {
         let mut rng = stream(3, "holm");

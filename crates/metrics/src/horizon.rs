@@ -6,15 +6,16 @@
 //! - in the reference `∫ (min(S(t), R) − R(t)) dt / R`,
 //! - under the policy `∫ (min(S(t), R) − min(P(t), R)) dt / R`,
 //!
-//! both from 0 to H, and `min(P(H), R) / R` is the part of the judged work that the policy has served. Work that neither has served by H
-//! would have the same age in both delays and would bring their ratio near 1 for any policy; it is not judged.
+//! both from 0 to H, and `min(P(H), R) / R` is the part of the judged work that the policy has served. Work that is served by H neither
+//! under the policy nor in the reference is not judged. It would have the same age in both delays, and would bring their ratio near 1 for
+//! any policy.
 //!
-//! If all work is served by H under the policy and in the reference, these are the delays of a run without a horizon.
+//! If all work is served by H both under the policy and in the reference, these delays equal those of a run without a horizon.
 
 use crate::work::ServedWork;
 use plimsoll_base::units::Time;
 
-/// The largest relative deviation of sums of work that is attributed to rounding.
+/// The largest relative deviation of sums of work that counts as a rounding error.
 const ROUNDING: f64 = 1e-9;
 
 /// The submitted and the served work of a user, in cluster-seconds.
@@ -39,7 +40,7 @@ pub struct JudgedService {
     pub fair_delay: f64,
     /// The mean age of the work when the policy serves it, in seconds.
     pub delay: f64,
-    /// The served part, 0 to 1.
+    /// The part of the judged work that the policy has served, 0 to 1.
     pub served: f64,
 }
 
@@ -77,8 +78,8 @@ impl HorizonLog {
         self.total_served() >= work * (1.0 - ROUNDING)
     }
 
-    /// Judges the user's work. `fair` is the service of all of it in the reference, and `left` the amount not served there at the horizon.
-    /// Returns `None` if the reference has served nothing. Cost: O(n log n) for n records.
+    /// Judges the user's work. `fair` is the service of all of the user's work in the reference, and `left` the work that the reference
+    /// has not served at the horizon. Returns `None` if the reference has served nothing. Cost: O(n log n) for n records.
     pub fn judge(&self, horizon: Time, fair: ServedWork, left: f64) -> Option<JudgedService> {
         let work = fair.work - left;
         if work <= fair.work * ROUNDING {
@@ -90,7 +91,7 @@ impl HorizonLog {
         Some(JudgedService { fair_delay: (fair.delay - others) / work, delay, served })
     }
 
-    /// Returns the integral up to the horizon of the first `work` of the submitted work, and that of the rest.
+    /// Returns the sum of amount times age at the horizon, for the first `work` cluster-seconds that were submitted and for the rest.
     fn ages(&self, horizon: Time, work: f64) -> (f64, f64) {
         let mut submitted = self.submitted.clone();
         submitted.sort_by_key(|(at, _)| *at);
@@ -148,8 +149,8 @@ mod tests {
         assert!((found - wanted).abs() <= 1e-9 * wanted.abs().max(1.0), "{found} is not {wanted}");
     }
 
-    /// Returns the judged service of 1,000 units of work submitted at once. The reference serves a tenth of it evenly by 100 s, with a mean
-    /// age of 50 s.
+    /// Returns the judged service of 1,000 units of work submitted at once. The reference serves a tenth of this work evenly by 100 s,
+    /// with a mean age of 50 s.
     fn tenth(served: &[(u64, u64, f64)]) -> JudgedService {
         let mut log = HorizonLog::default();
         log.submitted(at(0), 1000.0);
@@ -168,13 +169,13 @@ mod tests {
 
     #[test]
     fn what_a_policy_serves_beyond_the_reference_is_not_judged() {
-        // As in the reference: a tenth, evenly.
+        // The policy serves as the reference does: a tenth, evenly.
         near(tenth(&[(0, 100, 100.0)]).speed().expect("a delay"), 1.0);
-        // Ten times as fast: the first tenth is served by 10 s.
+        // The policy is ten times as fast: it serves the first tenth by 10 s.
         let all = tenth(&[(0, 100, 1000.0)]);
         near(all.delay, 5.0);
         near(all.speed().expect("a delay"), 10.0);
-        // Half of the judged work: 50 of 100, with a mean age of (50 + 100) / 2.
+        // The policy serves half of the judged work, 50 of 100 units. The mean age is (50 + 100) / 2.
         let half = tenth(&[(0, 100, 50.0)]);
         near(half.delay, 75.0);
         near(half.served, 0.5);
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(HorizonLog::default().judge(at(5), ServedWork::default(), 0.0), None);
     }
 
-    /// Integrates the definition second by second; all rates are constant within a second.
+    /// The reference implementation, which integrates the definition second by second. All rates are constant within a second.
     fn slow(horizon: u64, log: &HorizonLog, fair_curve: &[f64]) -> JudgedService {
         let whole = fair_curve[horizon as usize];
         let submitted =
@@ -205,7 +206,7 @@ mod tests {
         for t in 0..horizon {
             let cap = submitted(t).min(whole);
             fair += cap - (fair_curve[t as usize] + fair_curve[t as usize + 1]) / 2.0;
-            // The curve may reach the cap within the second.
+            // The curve may reach the limit `whole` within the second.
             let (low, high) = (served(t), served(t + 1));
             let mean = match (low >= whole, high > whole) {
                 (true, _) => whole,

@@ -34,8 +34,8 @@ impl Interval {
 /// Computes the mean of `values` and its two-sided confidence interval at `level` (for example 0.95).
 ///
 /// The interval is mean ± t s / √n with the sample's standard deviation s (divisor n − 1) and t of n − 1 degrees of freedom. Units: those
-/// of the values, which are finite. Returns `None` without values. There are no ends for one value or a level outside 0..1. Values that are
-/// equal up to rounding have an interval of one point. Source: Student, Biometrika 6, 1908.
+/// of the values, which must be finite. Returns `None` without values. The interval has no ends for one value, or for a level outside
+/// 0..1. Values that are equal up to rounding have an interval of one point. Source: Student, Biometrika 6, 1908.
 pub fn mean_interval(values: &[f64], level: f64) -> Option<Interval> {
     debug_assert!(values.iter().all(|value| value.is_finite()), "values are finite");
     sample_interval(&Sample::from_values(values), level)
@@ -54,13 +54,13 @@ mod tests {
 
     #[test]
     fn an_interval_by_hand() {
-        // Mean 3, s² = 2.5, s / √5 = √0.5, t(4) = 2.776445105.
+        // The mean is 3, s² = 2.5, s / √5 = √0.5, and t with 4 degrees of freedom is 2.776445105.
         let interval = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
         let half = 2.776445105 * 0.5f64.sqrt();
         assert_eq!((interval.mean, interval.n), (3.0, 5));
         assert!((interval.low.unwrap() - (3.0 - half)).abs() < 1e-8);
         assert!((interval.high.unwrap() - (3.0 + half)).abs() < 1e-8);
-        // No spread: the interval is the mean.
+        // Without spread, both ends of the interval are the mean.
         let certain = mean_interval(&[4.0, 4.0, 4.0], 0.95).unwrap();
         assert_eq!((certain.low, certain.high), (Some(4.0), Some(4.0)));
     }
@@ -85,7 +85,7 @@ mod tests {
                 interval.low.unwrap() <= 0.0 && 0.0 <= interval.high.unwrap()
             })
             .count();
-        // 0.9 of 20,000 with a standard deviation of 42.
+        // 18,000 of 20,000 intervals are expected to cover the mean, with a standard deviation of 42.
         assert!(covered.abs_diff(18_000) < 170, "{covered} of 20000");
     }
 }

@@ -1,8 +1,8 @@
-//! Measures of a run: fairness, envy, sharing incentive, delay, and how each varies over time and over seeds.
+//! Measures of a run: fairness, envy, sharing incentive, delay, and the variation of each over time and over seeds.
 //!
-//! Pure functions on plain slices and small accumulators, usable for live records and for records read from a file. Accumulators are
-//! integers internally, so they do not depend on the order of their input and merge bit for bit; only results are floats. A measure without
-//! a value (no user, no job, 0/0) is `None`, never NaN and never 0.
+//! The crate has pure functions on plain slices and small accumulators, for live records and for records that are read from a file. The
+//! totals of a run are integers, so they do not depend on the order of their input and merge bit for bit. The reference and the service
+//! logs use floats. A measure without a value (no user, no job, 0/0) is `None`, never NaN and never 0.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

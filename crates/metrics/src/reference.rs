@@ -1,19 +1,20 @@
 //! The same workload under ideal fair sharing: the reference for the service of every policy.
 //!
-//! A fluid replay: all capacity is one pool, tasks are divisible, and at each instant weighted DRF divides the pool among the users with
-//! unfinished work ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at most at full speed, so that a task ends when
-//! its user's *progress* has grown by its duration. Work counts from its submission; the order of stages is ignored. The result depends
-//! only on the workload, the capacity and the weights, not on the policy: submissions are recorded before their time and replayed in their
-//! own order. A policy's run therefore records the replay in step with its own events, or shares the [`FairService`] of an earlier replay.
+//! The reference is a fluid replay. All capacity is one pool, tasks are divisible, and at each instant weighted DRF divides the pool among
+//! the users with unfinished work ([`Fluid`]). All unfinished tasks of a user progress at the same rate, at most at full speed. So a task
+//! ends when the *progress* of its user has grown by the task's duration. Work counts from its submission; the order of stages is ignored.
+//! The result depends only on the workload, the capacity and the weights, not on the policy: submissions are recorded in advance, and
+//! replayed in order of their time. A run therefore advances the replay in step with its own events, or shares the [`FairService`] of an
+//! earlier replay.
 //!
-//! Work is counted in cluster-seconds ([`work`](crate::work)). A user's *service delay* is the mean age of its work
-//! when it is served, `∫ (submitted(t) − served(t)) dt / submitted`: a task that starts at once has half its duration. The *speed* of a
-//! user under a policy is the service delay of the reference over that of the policy.
+//! Work is counted in cluster-seconds ([`work`](crate::work)). A user's *service delay* is the mean age of its work when it is served, `∫
+//! (submitted(t) − served(t)) dt / submitted`. The service delay of a task that starts at once is half its duration. The *speed* of a user
+//! under a policy is the service delay of the reference over that of the policy.
 //!
 //! While there is room for all tasks, they run at full speed. Otherwise shares are solved after each event if few users are active. With
-//! more users, they are solved after one event per eight active users, or after a minute. Until then a fully served user stays fully
-//! served, and every other user keeps its share. Cost: O(log rows + dims) per event. Source: Demers, Keshav and Shenker, SIGCOMM 1989
-//! (delays measured against a fluid, fair server); Ghodsi et al., NSDI 2011, §4 (the shares).
+//! more users, shares are solved after a number of events (an eighth of the number of active users), or after a minute. Until then a fully
+//! served user stays fully served, and every other user keeps its share. Cost: O(log rows + dims) per event. Source: Demers, Keshav and
+//! Shenker, SIGCOMM 1989 (delays measured against a fluid, fair server); Ghodsi et al., NSDI 2011, §4 (the shares).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -36,7 +37,8 @@ use flow::{Flow, FlowRow, FlowRows};
 struct Arrivals {
     /// Rows in order.
     queue: VecDeque<(u64, Work)>,
-    /// Rows that belong before the last one of the queue. They are few, since rows are recorded in order except those of unfinished jobs.
+    /// Rows that belong before the last row of the queue. There are few of them, because rows are recorded in order, except the later rows
+    /// of unfinished jobs.
     early: BTreeMap<(Time, u64), Work>,
 }
 
@@ -56,7 +58,7 @@ impl Arrivals {
         queued.into_iter().chain(early).min()
     }
 
-    /// Removes and returns the next row, if it is submitted by `now`, in seconds.
+    /// Removes and returns the next row, if it is submitted by `now` (in seconds).
     fn pop_until(&mut self, now: f64) -> Option<(u64, Work)> {
         let next = self.next().filter(|(at, _)| seconds(*at) <= now)?;
         match self.early.remove(&next) {
@@ -69,13 +71,13 @@ impl Arrivals {
 /// The largest number of active users for which shares are solved after each event.
 const FEW: usize = 8;
 
-/// The time in seconds after which shares are solved with the next event, independently of the number of events.
+/// The time in seconds after which shares are solved at the next event, independently of the number of events.
 const STEP: f64 = 60.0;
 
-/// The smallest number of flows for which the data of the next ends are prefetched. Fewer flows are in the cache.
+/// The smallest number of flows for which data are prefetched. If there are fewer flows, they are in the cache.
 const MANY: usize = 4096;
 
-/// The part of its tasks at which a user is considered fully served.
+/// A user counts as fully served if at least this part of its tasks runs.
 const FULL: f64 = 1.0 - 1e-12;
 
 /// The fluid replay of a workload under weighted DRF.
@@ -90,27 +92,28 @@ pub struct Reference {
     flows: Vec<Flow>,
     /// The total demand of all tasks of each flow, `dims` amounts per flow.
     wanted: Vec<u128>,
-    /// The rows in progress of each flow after its first row, by [`FlowRow::pack`]. Heaps beyond the last flow are kept for their memory.
+    /// The rows in progress of each flow after its first row, by [`FlowRow::pack`]. Heaps beyond the last flow are kept to reuse their
+    /// memory.
     more: Vec<QuaternaryHeap<Reverse<u128>>>,
     /// The tasks, the rate and the demand of each row in progress.
     rows: FlowRows,
     coming: Arrivals,
     recorded: RowChecksum,
-    /// All events before this time have been replayed. The second value is the same time in seconds.
+    /// All events before this time have been replayed. The second field is the same time in seconds.
     reached: (Time, f64),
-    /// Whether rows have arrived at that time already. Its remaining events follow.
+    /// Whether rows that arrive at the time `reached` have already been replayed. The other events of this time follow.
     begun: bool,
-    /// The end of the first row of each user if nothing changes: the time (as bits, which sort like the numbers) and the user. An entry is
-    /// valid if it equals the time that the flow expects.
+    /// For each user, the end of its first row if nothing changes: the time (as bits, which sort like the numbers) and the user. An entry
+    /// is valid if its time equals the expected time in the flow.
     agenda: QuaternaryHeap<Reverse<(u64, u32)>>,
-    /// The flows, in order. The demand of a stale flow is outdated.
+    /// The users of the flows, in the same order. The demand of a stale flow is outdated.
     fluid: Fluid,
     capacity: Resources,
     /// The total demand of all tasks.
     all: [u128; MAX_DIMS],
     /// Whether some user is not fully served.
     limited: bool,
-    /// The number of events since shares were solved; `solved` is the time of that solution.
+    /// The number of events since shares were solved; `solved` is the time of the last solution.
     events: usize,
     solved: f64,
 }
@@ -119,7 +122,7 @@ pub struct Reference {
 #[derive(Debug)]
 struct UserAccount {
     class: u32,
-    /// The index among the flows, or [`NOWHERE`] for a user without unfinished work.
+    /// The index among the flows, or [`NOWHERE`] if the user has no unfinished work.
     place: u32,
     /// The service so far. While the user has unfinished work, its delay is stored in its flow.
     service: ServedWork,
@@ -173,8 +176,9 @@ impl Reference {
         prefetch_index(&self.users, user.index());
     }
 
-    /// Records a row, at its submission or before it. A row without work changes nothing. Rows are numbered in this order; rows that are
-    /// submitted at the same time are replayed in the order of their numbers. Under a horizon only the rows before it are recorded.
+    /// Records a row, at its submission or earlier. A row without work changes nothing. Rows are numbered in the order of recording; rows
+    /// with equal submit times are replayed in the order of their numbers. Under a horizon, only rows that are submitted before it may be
+    /// recorded.
     pub fn submit(&mut self, work: Work) {
         self.recorded.add(&work);
         let size = self.sizes.size(&work.demand.0[..self.dims]);
@@ -182,7 +186,7 @@ impl Reference {
             return;
         }
         let (reached, now) = self.reached;
-        // Nearly all rows are recorded when all earlier events have been replayed.
+        // Shortcut: most rows are recorded when all earlier events have been replayed.
         if work.submit == reached && now >= 0.0 && self.coming.next().is_none_or(|(at, _)| at > reached) {
             self.begun = true;
             self.arrive(now, self.recorded.rows(), size, &work);
@@ -205,7 +209,7 @@ impl Reference {
                 if self.flows.len() >= MANY {
                     self.fetch_ahead();
                 }
-                // The new end of the flow replaces the old one, which is the first of the agenda.
+                // The new end of the flow replaces its old end, which is the first entry of the agenda.
                 match self.end_rows(now, place) {
                     Some(next) => self.agenda.peek_mut().into_iter().for_each(|mut first| *first = Reverse(next)),
                     None => self.agenda.pop().into_iter().for_each(drop),
@@ -331,7 +335,7 @@ impl Reference {
             self.more[place].push(Reverse(row.pack()));
         }
         let before = flow.expected;
-        // While everything runs at full speed, most arrivals do not change the first end.
+        // While all tasks run at full speed, most arrivals do not change the end of the first row.
         let next = self.changed(place).filter(|(at, _)| *at != before.to_bits());
         next.into_iter().for_each(|next| self.agenda.push(Reverse(next)));
     }
@@ -342,12 +346,12 @@ impl Reference {
         let flow = &mut self.flows[place];
         let wanted = &mut self.wanted[place * self.dims..][..self.dims];
         flow.pass(now);
-        // Removes the accumulated rounding errors.
+        // This assignment removes accumulated rounding errors.
         flow.progress = flow.first.end;
         while flow.first.end <= flow.progress {
             let slot = flow.first.slot;
             let Some(Reverse(next)) = self.more[place].pop() else {
-                // The remaining demand of the user is that of this row, so no lookup is needed.
+                // This row is the last one, so the remaining demand of the user is the demand of this row, and no lookup is needed.
                 self.all.iter_mut().zip(wanted).for_each(|(all, wanted)| *all -= *wanted);
                 self.rows.free(slot);
                 self.events += 1;
@@ -414,7 +418,7 @@ impl Reference {
     }
 }
 
-/// Converts a number to the nearest float; faster than a cast for numbers that fit in 64 bits.
+/// Converts a number to the nearest float. For numbers that fit 64 bits, this is faster than a cast.
 fn float(number: u128) -> f64 {
     u64::try_from(number).map_or(number as f64, |number| number as f64)
 }

@@ -1,8 +1,9 @@
 //! The accumulators of one run: totals, users, and the states on the sampling grid.
 //!
 //! A [`RunLog`] receives the facts of a run like a [`Recorder`](plimsoll_sim::record::Recorder). Integrals over time are exact: totals are
-//! updated at every interval, a user's at every change of its allocation. Measures that cost more than O(1) per change (Gini, gap, envy,
-//! sharing incentive, stranded capacity) are evaluated on the sampling grid; one evaluation covers all grid points until the next change.
+//! updated at every interval, and the integrals of a user at every change of its allocation. Measures that cost more than O(1) per change
+//! (Gini, gap, envy, sharing incentive, stranded capacity) are evaluated on the sampling grid. One evaluation is used for all grid points
+//! until the next change.
 
 use std::sync::Arc;
 
@@ -27,10 +28,10 @@ use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Salvage, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
 
-/// The smallest number of users for which their data are prefetched. The data of fewer users are in the cache.
+/// The smallest number of users for which data are prefetched. If there are fewer users, their data are in the cache.
 const MANY: usize = 2048;
 
-/// The measurement of a run.
+/// The parameters of the measurement of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// The step of the sampling grid.
@@ -54,12 +55,13 @@ pub struct RunLog {
     dims: usize,
     service: ServiceRecord,
     status: Vec<UserStatus>,
-    /// Resource-microseconds used, `dims` values per user.
+    /// The used amounts in base units times microseconds, `dims` values per user.
     used_us: Vec<u128>,
     /// 1 / (c_r w_r) by class of weights.
     inverse: Vec<[f64; MAX_DIMS]>,
     active: Vec<UserId>,
-    /// Snapshots of the active users, in the order of `active`, as of the last evaluation; those of the users in `stale` are outdated.
+    /// Snapshots of the active users, in the order of `active`, as of the last evaluation. The snapshots of the users in `stale` are
+    /// outdated.
     snapshots: Snapshots,
     stale: Vec<UserId>,
     fluid: Fluid,
@@ -77,7 +79,7 @@ struct UserStatus {
     share_us: u128,
     backlogged_us: u64,
     backlogged: bool,
-    /// The largest task that the user launched since it became active, as a weighted dominant share.
+    /// The largest task that the user has launched since it became active, as a weighted dominant share.
     largest: u64,
     /// The user's class of weights.
     class: u32,
@@ -103,7 +105,7 @@ impl UserStatus {
 }
 
 impl RunLog {
-    /// Creates a log before the first event of a run with this capacity and these weights. `fair` is the replay of its workload if that is
+    /// Creates a log before the first event of a run with this capacity and these weights. `fair` is the replay of the workload, if it is
     /// shared between runs; otherwise the log replays the workload itself.
     pub fn new(
         dims: usize,
@@ -160,14 +162,15 @@ impl RunLog {
     /// Records a submitted row.
     pub fn submitted(&mut self, row: &TaskSet, first_of_job: bool) {
         self.totals.submitted(row, first_of_job);
-        // Services never end, so they are neither early nor late; slowdowns are measured for the other work.
+        // Services never end, so they are neither early nor late. Speeds are measured only for the other work.
         if let Some(work) = Work::from_row(row, &self.totals.window) {
             self.service.submit(work);
         }
     }
 
     /// Integrates the state, which was constant from `from` to `to`. Returns the first grid point in this time, if there is one. With
-    /// `series` its sample is always evaluated, with the users in order; otherwise the sample is evaluated if it changes a mean.
+    /// `series`, the sample at this point is always evaluated, with the users in order. Otherwise the sample is evaluated only if it
+    /// changes a mean.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn interval(&mut self, from: Time, to: Time, state: &State, series: bool) -> Result<Option<Time>> {
@@ -178,7 +181,7 @@ impl RunLog {
         if self.active.is_empty() {
             self.sample = Sample::default();
         } else if state.books.backlogged() > 0 || series {
-            // Without pending demand every fairness measure is ideal; only the tables need values.
+            // Without pending demand every fairness measure is ideal, and values are only needed for the tables.
             self.evaluate(state, points, series)?;
         }
         Ok(Some(first))
@@ -207,12 +210,12 @@ impl RunLog {
         Ok(())
     }
 
-    /// Returns the sample at the last grid point at which it was evaluated, and its users.
+    /// Returns the sample at the last grid point at which it was evaluated, and the users of this sample.
     pub fn sample(&self) -> (&Sample, &[UserId]) {
         (&self.sample, &self.active)
     }
 
-    /// Records that the next task of a user may have changed: marks the user for the next evaluation.
+    /// Records that the next task of a user may have changed, so that the next evaluation updates the user.
     pub fn head(&mut self, user: UserId) {
         if !std::mem::replace(&mut self.status[user.index()].stale, true) {
             self.stale.push(user);
@@ -226,7 +229,7 @@ impl RunLog {
             let UserStatus { active, largest, .. } = self.status[user.index()];
             self.status[user.index()].stale = false;
             let Some(place) = active.checked_sub(1) else { continue };
-            // The largest task that was launched since the user became active, or the user's next task.
+            // The largest of the tasks launched since the user became active and of the user's next task.
             let next =
                 if books.waiting(user) > 0 { self.share_of(books.head(user), books.weight_class(user)) } else { 0 };
             let largest = next.max(largest) as f64 / WHOLE as f64;
@@ -258,14 +261,14 @@ impl RunLog {
         let Salvage { delay, kept, saved, .. } = tasks.salvage;
         let (resumed, whole) = (tasks.start + delay, (tasks.submit, tasks.duration));
         let served = match tasks.fate {
-            // Of two running instances only the first one is counted, not its backup.
+            // Of two running instances, only the first is counted, not the backup.
             Fate::Running if tasks.backup => None,
             Fate::Finished => Some((whole, (resumed, end), true)),
             Fate::Running => Some((whole, (resumed, end), false)),
-            // The work of these tasks is never completed, and it no longer waits from now on.
+            // The work of these tasks is never completed, and does not wait from now on.
             Fate::Lost | Fate::GivenUp => Some((whole, (end, end), false)),
-            // This attempt has served the part that the task need not repeat. The rest is served when the task runs again, or was served by
-            // its other instance.
+            // This attempt has served the part of the work that the task does not repeat. The rest is served when the task runs again, or
+            // was served by its other instance.
             Fate::Reclaimed
             | Fate::Preempted
             | Fate::MachineFailed
@@ -302,7 +305,7 @@ impl RunLog {
             let work = TaskWork { demand, tasks, submit, duration, completes: false };
             return self.served(stuck.user, work, (end, end));
         }
-        // The task set was recorded at its arrival. Its age counts to the end of the run, as for all work that is never served.
+        // The task set was recorded at its arrival. As for all work that is never served, its age counts until the end of the run.
         if self.totals.window.contains(submit) && duration < Span::ENDLESS {
             let work = self.service.size(demand) * tasks as f64 * duration.seconds();
             let user = &mut self.users[stuck.user.index()];
@@ -311,7 +314,7 @@ impl RunLog {
         }
     }
 
-    /// Records the end of the instant `now`; the users in `changed` have another allocation or pending demand than before it.
+    /// Records the end of the instant `now`; the users in `changed` have another allocation or pending demand than before this instant.
     pub fn settled(&mut self, now: Time, changed: &[UserId], books: &Books) {
         for &user in changed {
             let class = books.weight_class(user);
@@ -351,13 +354,13 @@ impl RunLog {
         }
     }
 
-    /// Prefetches the data of a user; a fact on it follows soon.
+    /// Prefetches the data of a user about which a fact follows soon.
     pub fn fetch(&self, user: UserId) {
         if self.users.len() < MANY {
             return;
         }
-        // Entries are not aligned to cache lines: the start of the next user's entry is in the cache line that contains the end of this
-        // one.
+        // Entries are not aligned to cache lines. The cache line with the end of this user's entry also contains the start of the next
+        // entry, which is prefetched too.
         for at in [user.index(), user.index() + 1] {
             prefetch_index(&self.status, at);
             prefetch_index(&self.users, at);
@@ -367,7 +370,7 @@ impl RunLog {
     }
 
     /// Advances all integrals to the end of the run. Errors: as [`RunLog::interval`], and
-    /// [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch) if the shared replay is of other rows than those of this run.
+    /// [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch) if the shared replay has other rows than this run.
     pub fn finish(&mut self, end: Time) -> Result<()> {
         self.service.finish()?;
         for status in &mut self.status {
@@ -391,7 +394,7 @@ impl RunLog {
         &self.used_us[user * self.dims..][..self.dims]
     }
 
-    /// Returns the service of a user's judged work at the end of the run; `None` if it has none.
+    /// Returns the service of a user's judged work at the end of the run; `None` if the user has no judged work.
     pub fn judged(&self, user: usize) -> Option<JudgedService> {
         self.service.judged(user, &self.users[user])
     }

@@ -1,4 +1,4 @@
-//! Compares the service of users under a policy with that of ideal fair sharing.
+//! Compares the service of users under a policy with their service under ideal fair sharing.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 /// The service of users in a run and in the fluid replay of its workload.
 pub(crate) struct ServiceRecord {
     sizes: TaskSizes,
-    /// The replay in step with the run; `None` if the replay is shared, or at the end of the run.
+    /// The replay that advances with the run; `None` if the replay is shared, and after the end of the run.
     reference: Option<Reference>,
     /// The outcome of the replay; empty until it has ended.
     fair: Arc<FairService>,
-    /// The rows of the run, if the replay is shared.
+    /// The checksum of the run's rows, if the replay is shared.
     rows: RowChecksum,
     window: Window,
     horizon: Option<Time>,
@@ -42,7 +42,7 @@ pub(crate) struct TaskWork<'a> {
 }
 
 impl ServiceRecord {
-    /// Creates a record for a cluster and classes of weights. It shares a replay, or replays the workload itself.
+    /// Creates a record for a cluster and classes of weights. The record uses a shared replay, or replays the workload itself.
     pub fn new(
         dims: usize,
         capacity: &Resources,
@@ -107,8 +107,8 @@ impl ServiceRecord {
         self.reference.iter_mut().try_for_each(|reference| reference.advance(to))
     }
 
-    /// Completes the replay. Errors: as [`Reference::advance`], and for a shared replay of other rows
-    /// [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch).
+    /// Completes the replay. Errors: as [`Reference::advance`], and [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch) if a shared
+    /// replay has other rows than the run.
     pub fn finish(&mut self) -> Result<()> {
         match self.reference.take() {
             Some(reference) => self.fair = Arc::new(reference.finish(self.horizon)?),
@@ -117,8 +117,8 @@ impl ServiceRecord {
         Ok(())
     }
 
-    /// Returns the sum of the ages that parts of the work have when they are served, evenly from `start` to `end`; unserved parts have
-    /// their age at `end`. Returns 0 for work that was not submitted in the window.
+    /// Returns the sum of amount times age of the work when it is served, where the work is served evenly from `start` to `end`. Unserved
+    /// work has its age at `end`. Returns 0 for work that was not submitted in the window.
     pub fn served(&mut self, user: usize, work: TaskWork, (start, end): (Time, Time)) -> f64 {
         let TaskWork { demand, tasks, submit, duration, completes } = work;
         if !self.window.contains(submit) || submit >= end || duration == Span::ENDLESS {
@@ -136,8 +136,8 @@ impl ServiceRecord {
         size * (full * age - ran.min(full) * ran / 2.0)
     }
 
-    /// Returns the service of a user's judged work: all of its work, or under a horizon the part that the reference serves until then.
-    /// `None` if the user has no judged work.
+    /// Returns the service of a user's judged work: all of its work or, under a horizon, the part that the reference serves by then.
+    /// Returns `None` if the user has no judged work.
     pub fn judged(&self, user: usize, totals: &UserTotals) -> Option<JudgedService> {
         let fair = self.fair.service(user);
         if fair.work <= 0.0 {
@@ -157,7 +157,7 @@ impl ServiceRecord {
         let submitted: f64 = (0..self.logs.len()).map(|user| self.fair.service(user).work).sum();
         let served: f64 = self.logs.iter().map(HorizonLog::total_served).sum();
         let share = 1.0 - served / submitted;
-        // A share below the rounding errors of the sums is 0.
+        // A share below the rounding errors of the sums counts as 0.
         (submitted > 0.0).then_some(if share < 1e-9 { 0.0 } else { share })
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         Resources(std::array::from_fn(|d| [60, 90].get(d).copied().unwrap_or(0)))
     }
 
-    /// Jobs of one or two rows, some of them services, and some without work.
+    /// Returns jobs with one or two rows. Some are services, and some have no work.
     fn workload(rng: &mut ChaCha8Rng) -> Workload {
         let dims = ["cpu", "memory"].map(|name| Dim { name: name.to_owned(), unit: Unit::Milli });
         let mut workload = Workload { dims: dims.to_vec(), ..Workload::default() };
@@ -207,8 +207,8 @@ mod tests {
         workload.finish()
     }
 
-    /// Records all rows before the horizon as a run does, and serves each `wait` after its submission. Returns the record at its end and
-    /// the users.
+    /// Records all rows before the horizon as a run does, and serves each row `wait` after its submission. Returns the record at the end
+    /// of the run, and the users.
     fn run(
         workload: &Workload,
         weights: &Weights,
@@ -254,7 +254,7 @@ mod tests {
             let horizon = (case % 2 == 0).then(|| Time(rng.random_range(1..300) * 500_000));
             let fair = FairService::replay(&mut workload.source(), &capacity(), &weights, &window, horizon);
             let fair = Arc::new(fair.expect("a filling ends"));
-            // The runs of several policies, which serve users at different times.
+            // Each wait stands for a policy; policies serve users at different times.
             for wait in [0, 7, 90].map(Span::from_secs) {
                 let record = |shared| {
                     let measure = (window, horizon);

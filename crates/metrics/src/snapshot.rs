@@ -1,14 +1,14 @@
 //! Bundles and demands of users at one instant: the input of envy and sharing incentive.
 //!
 //! A bundle is valued by the number of tasks, fractions included, that a user could run with it. This is computed by [`Wants`], as in the
-//! property checks, with the mean demand of the user's tasks and at most their number.
+//! property checks, with the mean demand of the user's tasks, and limited to their number.
 
 use crate::fluid::{Fluid, rate};
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Wants;
 use plimsoll_sim::books::Books;
 
-/// Two values are considered different if their relative difference exceeds this.
+/// Two values are considered different if their relative difference exceeds this value.
 ///
 /// Values result from a few float operations (each with an error of at most 2^-53), and reports must not call such differences unfair.
 pub const TOLERANCE: f64 = 1e-9;
@@ -24,7 +24,7 @@ pub struct UserSnapshot<'a> {
     pub weight: &'a [f64],
     /// The number of running and waiting tasks.
     pub tasks: f64,
-    /// Whether the user has waiting tasks: only such users can envy or fall short of their part.
+    /// Whether the user has waiting tasks. Only backlogged users can envy others or be below their part.
     pub backlogged: bool,
 }
 
@@ -42,7 +42,8 @@ impl<'a> UserSnapshot<'a> {
     }
 }
 
-/// The users in columns, updated when users join, change or leave. Most users are unchanged from one instant to the next.
+/// The users in columns, updated when users join, change or leave. Columns are updated in place, because most users are unchanged from one
+/// instant to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshots {
     dims: usize,
@@ -94,7 +95,7 @@ impl Snapshots {
         let tasks = (books.running(user) + books.waiting(user)) as f64;
         for d in 0..dims {
             bundle[d] = fraction(books.used(user)[d] as f64, d);
-            // The mean over all tasks, because the demand of the next task does not represent the others.
+            // The demand is the mean over all tasks, because the demand of the next task does not represent the other tasks.
             demand[d] = fraction(books.wanted(user, d) as f64 / tasks, d);
         }
         let rate = rate(demand, &self.weights[class * dims..][..dims]);

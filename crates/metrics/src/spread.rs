@@ -1,9 +1,10 @@
 //! Mean and variance of a sample, and the rule for samples that have no spread.
 //!
-//! The mean of n equal doubles may differ from them in the last place, so that a variance of exactly 0 does not identify a
-//! sample without spread. All statistics over runs use [`Sample`], which decides it once.
+//! The mean of n equal doubles may differ from these doubles in the last place. So the computed variance of a sample without spread may
+//! not be exactly 0. All statistics over runs use [`Sample`], which decides in one place whether a sample has spread.
 
-/// Values are equal if their range is at most this part of the largest number that they were computed from: 8 units in the last place.
+/// Values count as equal if their range is at most this part of the largest number that they were computed from. It is 8 units in the last
+/// place.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// Returns the largest absolute value; 0 without values.
@@ -11,8 +12,8 @@ pub(crate) fn largest(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most, value| most.max(value.abs()))
 }
 
-/// Computes the mean of values; NaN without any. The mean is never outside the range of the values, so the mean of equal values is that
-/// value.
+/// Computes the mean of values; NaN without any. The result is never outside the range of the values, so the mean of equal values is
+/// exactly this value.
 pub fn mean(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -32,7 +33,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Computes the moments of values that are measurements themselves.
+    /// Computes the moments of values that were measured, not computed from other numbers.
     pub fn from_values(values: &[f64]) -> Sample {
         Sample::computed(values, largest(values))
     }

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Returns the standard distribution, or `None` unless `df` > 0.
+/// Returns the standard distribution, or `None` if `df` is not above 0.
 fn student(df: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, df).ok()
 }
@@ -31,8 +31,8 @@ mod tests {
 
     use super::*;
 
-    /// Computes the reference implementation for whole degrees of freedom, a finite sum: P(|T| ≤ t) for t = √df tan θ. Source: Abramowitz
-    /// and Stegun, 26.7.3 (odd df) and 26.7.4 (even df).
+    /// Computes P(|T| ≤ t) for t = √df tan θ and whole degrees of freedom, as a finite sum: the reference implementation. Source:
+    /// Abramowitz and Stegun, 26.7.3 (odd df) and 26.7.4 (even df).
     fn finite_sum(theta: f64, df: u64) -> f64 {
         let (sin, cos) = theta.sin_cos();
         let odd = df % 2;
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn t_quantiles_equal_the_published_tables() {
-        // Two-sided 90, 95 and 99 %.
+        // Each row has the degrees of freedom and the two-sided quantiles for 90, 95 and 99 %.
         let table = [
             (1, 6.313751515, 12.706204736, 63.656741162),
             (2, 2.919985580, 4.302652730, 9.924843201),

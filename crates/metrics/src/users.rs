@@ -10,7 +10,8 @@ use plimsoll_base::column::{Column, ColumnValue, TableRow, Unit};
 use plimsoll_base::units::{Dim, Span};
 use plimsoll_sim::record::{JobRecord, TaskRecord};
 
-/// The sums over a user's tasks and jobs, added when they end, so that the data of a busy user are accessed as rarely as possible.
+/// The sums over a user's tasks and jobs. Tasks and jobs are added when they end, so that the data of a busy user are accessed as rarely
+/// as possible.
 #[derive(Clone, Debug, Default)]
 pub struct UserTotals {
     /// The sum over grid points of the shortfall relative to the user's part of the cluster.
@@ -19,7 +20,8 @@ pub struct UserTotals {
     pub shortfall_points: u64,
     /// The sum of the ages of the measured work when it was served, in cluster-seconds times seconds.
     pub delay: f64,
-    /// The measured work of tasks that are too large for any machine, in cluster-seconds. `delay` includes its submission but not its end.
+    /// The measured work of tasks that are too large for any machine, in cluster-seconds. The submission times of this work are already
+    /// subtracted from `delay`; the end of the run is added later.
     pub unserved: f64,
     jobs: u64,
     jobs_finished: u64,
@@ -28,7 +30,7 @@ pub struct UserTotals {
     /// The number of launched tasks that were released in the window, and their total wait.
     waited: u64,
     task_wait_us: u128,
-    /// The interruptions of running tasks, and the running time without effect.
+    /// The number of interruptions of running tasks, and the running time without effect.
     stopped: u64,
     lost_us: u128,
     /// The number of finished jobs that were submitted in the window, and their total delays.
@@ -85,7 +87,7 @@ pub struct User<'a> {
     pub used_us: &'a [u128],
     /// The resources.
     pub dims: &'a [Dim],
-    /// The service of the judged work; `None` without any.
+    /// The service of the judged work; `None` if there is none.
     pub judged: Option<JudgedService>,
     /// Whether the run has a horizon.
     pub has_horizon: bool,

@@ -15,7 +15,7 @@ pub enum TestVerdict {
     Higher,
     /// The new mean is significantly lower.
     Lower,
-    /// Not significantly different, and significantly within the margin.
+    /// The means do not differ significantly, and their difference is significantly within the margin.
     Equivalent,
     /// Neither a difference nor equivalence is shown.
     Open,
@@ -46,7 +46,8 @@ impl Tested {
         Tested { means, holm: Corrected { p: means.test.p, p_equivalent: means.test.p_equivalent } }
     }
 
-    /// Returns the reduction of the mean as a part of the mean of the base: 0.3 is a decrease by 30 %, and a negative value is an increase.
+    /// Returns the reduction of the mean as a part of the mean of the base. 0.3 means a decrease by 30 %; a negative value means an
+    /// increase.
     pub fn reduction(&self) -> Option<Interval> {
         let Interval { mean, low, high, n } = self.means.relative?;
         Some(Interval { mean: -mean, low: high.map(|high| -high), high: low.map(|low| -low), n })
@@ -69,7 +70,7 @@ impl Tested {
     }
 
     /// Returns the difference in words: `20.5 ± 5.0 % lower`, `equivalent within 5 %`, `no clear difference`. The second part is the
-    /// evidence, to be appended in brackets; it is empty for one seed.
+    /// evidence, which callers append in brackets; it is empty for one seed.
     pub fn words(&self) -> (String, String) {
         let change = self.means.relative;
         let amount = |unsigned: bool| match change {
@@ -96,7 +97,7 @@ impl Tested {
             return p.to_owned();
         };
         let percent = |part: f64| signed(100.0 * part, 1);
-        // The interval is that of this comparison alone, without the correction.
+        // The interval is not corrected for multiple tests.
         let alone = match self.means.test.p {
             Some(alone) if is_significant(Some(alone)) => {
                 format!(" after the correction, {} without it", p_words(alone))
@@ -127,7 +128,7 @@ fn signed(value: f64, decimals: usize) -> String {
 /// Formats a part in percent with the half-width of its interval (the larger one): `74.9 ± 1.2 %`, optionally with its sign.
 fn half(interval: Interval, with_sign: bool) -> String {
     let half = interval.half().map(|half| 100.0 * half);
-    // Two digits of the uncertainty; one decimal without uncertainty.
+    // Two significant digits of the uncertainty are shown; without uncertainty, one decimal is shown.
     let decimals = match half {
         Some(half) if half > 0.0 && half < 1.0 => (1 - half.log10().floor() as i32).clamp(1, 4) as usize,
         _ => 1,
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!(tested(&[4.0], &[4.0]).words().0, "the same");
     }
 
-    /// An interval without 0 next to "no clear difference" is explained.
+    /// If the verdict is "no clear difference" although the interval does not contain 0, the words state the correction.
     #[test]
     fn a_correction_that_hides_a_difference_is_named() {
         let found = tested(&[100.0, 110.0, 90.0, 105.0, 95.0], &[90.0, 108.0, 80.0, 100.0, 92.0]);

@@ -1,12 +1,12 @@
-//! The measured part of a run, without its warm-up and its end.
+//! The measured part of a run, without its warm-up and its last phase.
 
 use plimsoll_base::units::{Span, Time};
 
 /// The measured time window of a run.
 ///
-/// Delays count the jobs that were submitted in the window, whenever they end. Shares of time (utilisation, Jain index, means over the
-/// sampling grid) refer to the window itself, from the first submission to the end of the run. The makespan and the numbers of jobs, tasks
-/// and users refer to the whole run.
+/// Delays are measured for the jobs that were submitted in the window, whenever they end. Shares of time (utilisation, Jain index, means
+/// over the sampling grid) refer to the window itself, from the first submission to the end of the run. The makespan and the numbers of
+/// jobs, tasks and users refer to the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The start, inclusive.

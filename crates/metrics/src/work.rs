@@ -1,4 +1,4 @@
-//! Work: the tasks of a row as an amount that a cluster serves, in cluster-seconds (a task's own dominant share times its duration).
+//! Work: the tasks of a row as an amount that a cluster serves, in cluster-seconds (the dominant share of a task times its duration).
 
 use crate::window::Window;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
@@ -76,11 +76,11 @@ impl TaskSizes {
 /// Returns the largest of the amounts, each times its factor (1 / capacity, and 1 / weight for a weighted share).
 pub(crate) fn largest_share(amounts: &[u64], factors: &[f64; MAX_DIMS]) -> f64 {
     let shares = amounts.iter().zip(factors).map(|(&amount, factor)| amount as f64 * factor);
-    // Without NaN, a comparison compiles to one instruction, unlike `f64::max`.
+    // There is no NaN, so a comparison suffices; it compiles to one instruction, unlike `f64::max`.
     shares.fold(0.0, |largest, share| if share > largest { share } else { largest })
 }
 
-/// Multiplies amounts exactly. A product of `b` and `c` within 64 bits, as nearly always, is faster than 128 bits.
+/// Multiplies amounts exactly. The product of `b` and `c` usually fits 64 bits, which is faster than 128 bits.
 pub(crate) fn product(a: u64, b: u64, c: u64) -> u128 {
     match b.checked_mul(c) {
         Some(factor) => u128::from(a) * u128::from(factor),
@@ -106,7 +106,7 @@ impl RowChecksum {
         self.rows += 1;
         let row = work.submit.0 ^ work.duration.0.rotate_left(20) ^ work.tasks.rotate_left(40);
         let facts = row ^ u64::from(work.user.0).rotate_left(52) ^ u64::from(work.measured);
-        // An odd factor near 2^64 / π: a row changes all higher bits.
+        // The factor is odd and near 2^64 / π, so each bit of a row changes all higher bits.
         self.sum = (self.sum ^ facts).wrapping_mul(0x517c_c1b7_2722_0a95).rotate_left(29);
     }
 }

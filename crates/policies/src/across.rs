@@ -1,6 +1,6 @@
 //! Static allocations on different machines, where users may be restricted to some of the machines.
 //!
-//! No run can use them; they serve as a comparison for the shares of policies that a run can use.
+//! They have no ranks, so no run can use them. They serve as a comparison for the shares of policies that a run can use.
 
 use std::sync::Arc;
 

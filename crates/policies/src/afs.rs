@@ -1,11 +1,11 @@
 //! Kueue's admission fair sharing: the user with the lowest moving average of usage is next.
 //!
-//! Source: kubernetes-sigs/kueue, `pkg/util/admissionfairsharing` and KEP 4136. The average of a user is updated once per interval, `c <- c
-//! / 2^(interval / half-life) + a * usage` with `a` the decayed part. An admitted workload is charged `a` times its request at once and
-//! permanently, so that many admissions within an interval are not all of one user.
+//! Source: kubernetes-sigs/kueue, `pkg/util/admissionfairsharing` and KEP 4136. The average of a user is updated once per interval, `c <-
+//! c / 2^(interval / half-life) + a * usage` where `a` is the part that decays. An admitted workload is charged `a` times its request at
+//! once and permanently, so that one user does not receive all admissions of an interval.
 //!
-//! Departures from the source: amounts are shares of the cluster, where the source adds raw amounts with a weight per resource; a user's
-//! weight divides the sum; intervals have fixed bounds, so that a late update does not decay by more.
+//! Departures from the source: amounts are shares of the cluster; the source adds raw amounts with a weight per resource. The weight of a
+//! user divides the sum. Intervals have fixed bounds, so that a late update does not decay an average by more.
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
@@ -61,8 +61,8 @@ mod tests {
     use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
     use plimsoll_sim::books::Weights;
 
-    /// With a half-life of one interval, the average of a user that runs 8 cores is 4, 6, 7 and 7.5. It is 3.75 after an interval without
-    /// running tasks. A start is charged half of its request: 4, which the first sample halves.
+    /// The half-life is one interval. The average of a user that runs 8 cores is 4, 6, 7 and 7.5 after one to four intervals, and 3.75
+    /// after a further interval without running tasks. A start of 8 cores is charged at once with half of its request, 4 cores.
     #[test]
     fn the_average_nears_what_is_run_and_a_start_is_charged() {
         let dims = [Dim { name: "cpu".to_owned(), unit: Unit::Milli }];

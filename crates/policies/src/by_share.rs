@@ -6,7 +6,7 @@ use plimsoll_sim::books::Books;
 
 /// Serves the user with the lowest share.
 ///
-/// Cost: that of a share per rank; O(resources) for [`Prices`].
+/// Cost per rank: that of one share, which is O(resources) for [`Prices`].
 pub struct ByShare<S> {
     shares: S,
     lens: Lens,

@@ -1,4 +1,5 @@
-//! Competitive equilibrium from equal incomes: each user could sell its part of the cluster and buy the bundle it likes best.
+//! Competitive equilibrium from equal incomes: each user could sell its part of the cluster and buy the bundle of resources that it
+//! prefers.
 //!
 //! With tasks of fixed proportions this is the allocation with the greatest product of users' tasks (Nash welfare). It is neither
 //! strategy-proof nor population-monotone (theorems 4, 5). Source: Ghodsi et al., NSDI 2011, §5.2; Varian 1974.

@@ -1,8 +1,8 @@
 //! Decayed usage: the usage of each user, with exponential decay by a half-life.
 //!
-//! Time is divided into *periods*. Within a period the integral of a user's allocation is exact. At its end it is added to the remaining
-//! usage of earlier periods, which shrinks by `0.5^(period / half-life)`, a factor in steps of 2^-32 that is computed in integers, so that
-//! every platform rounds alike. There is no decay within a period.
+//! Time is divided into *periods*. Within a period the integral of a user's allocation is exact. At the end of the period, the remaining
+//! usage of earlier periods is multiplied by `0.5^(period / half-life)`, and the integral is added. The factor is computed in integers, in
+//! steps of 2^-32, so that every platform rounds alike. There is no decay within a period.
 
 use plimsoll_base::units::{Resources, Span, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -58,7 +58,7 @@ fn expected() -> String {
 /// 1 in the fixed-point representation of factors.
 pub const ONE: u64 = 1 << 32;
 
-/// Computes `0.5^(over / under)` in steps of 2^-32: the binary digits of the fraction select the roots of one half that are multiplied.
+/// Computes `0.5^(over / under)` in steps of 2^-32, as a product of roots of one half. The binary digits of the fraction select the roots.
 pub fn power_of_half(over: u64, under: u64) -> u64 {
     let whole = over / under;
     if whole >= 64 {
@@ -101,13 +101,14 @@ pub struct Usage {
     end: Time,
     /// The duration of earlier periods, with the same decay as usage.
     elapsed: u128,
-    /// By user, `dims` numbers each: the remaining usage of earlier periods, the usage in the current period, and the current allocation.
+    /// By user, three vectors with `dims` numbers per user: the remaining usage of earlier periods, the usage in the current period, and
+    /// the current allocation.
     past: Vec<u128>,
     present: Vec<u128>,
     held: Vec<u64>,
     /// The instant of the last addition to the usage in the current period, by user.
     since: Vec<Time>,
-    /// The users with an allocation or remaining usage, and by user whether it is one of them.
+    /// The users with an allocation or remaining usage, and, by user, whether the user is in this list.
     live: Vec<UserId>,
     is_live: Vec<bool>,
 }
@@ -151,8 +152,8 @@ impl Usage {
         &self.past[user.index() * self.dims..][..self.dims]
     }
 
-    /// Returns the remaining usage of each user as the time for which it is the whole cluster, summed over resources: in steps of 2^-10
-    /// microseconds, each resource rounded down.
+    /// Returns the remaining usage of each user as a time: per resource, the time for which the usage equals the whole cluster, summed
+    /// over resources. The unit is 2^-10 microseconds; the time of each resource is rounded down.
     pub fn cluster_times(&self, capacity: &Resources) -> Vec<u64> {
         let part = |(amount, capacity): (&u128, u64)| amount.saturating_mul(1 << 10).checked_div(capacity.into());
         let time = |user: usize| {
@@ -178,8 +179,8 @@ impl Usage {
         Time(self.end.0 - self.period.0)
     }
 
-    /// Returns the duration of the periods that are over, in microseconds, with the same decay as usage: usage is at most an allocation
-    /// times this.
+    /// Returns the duration of the periods that are over, in microseconds, with the same decay as usage: a user's usage is at most its
+    /// largest allocation times this duration.
     pub fn elapsed(&self) -> u128 {
         self.elapsed
     }

@@ -1,15 +1,15 @@
-//! Slurm's fair tree: groups with little usage for their share are first, and inside a group users likewise.
+//! Slurm's fair tree: groups with little usage for their share are first, and inside a group the same rule orders its users.
 //!
-//! At the end of every period users are ranked. Among siblings the *level share* decides: the share of a group or user among its siblings,
-//! over its part of their decayed usage; 0 without a share, infinite without usage. The tree is walked from the cluster down, siblings with
-//! the larger level share first, users before groups if they tie. Users that tie share a rank. Groups that tie have their children merged
-//! into one list, each with the level share among its own siblings; a user that ties with a group has the rank of the group's best user.
-//! Ranks behind a tie are skipped.
+//! At the end of every period users are ranked. Siblings are compared by their *level share*: the share of a group or user among its
+//! siblings, over its part of their decayed usage. It is 0 without a share, and infinite without usage. The tree is walked from the
+//! cluster down. Siblings with the larger level share are first; of a user and a group that tie, the user is first. Users that tie share a
+//! rank. The children of groups that tie are merged into one list, where each keeps the level share among its own siblings; a user that
+//! ties with a group has the rank of the group's best user. If n users share a rank, the next n - 1 ranks are not used.
 //!
 //! Source: SchedMD, "Fair Tree Fairshare Algorithm" and `fair_tree.c` of Slurm (Cox and Morrison, Brigham Young University).
 //!
-//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights; users are known
-//! from their first task on; groups that tie are merged, as in the text; Slurm's program fails to do so.
+//! Departures from the source: a task's usage is the sum of its shares of the cluster, whereas a Slurm site sets billing weights. Users
+//! are known from their first task on. Groups that tie are merged, as in the published text; the program of Slurm does not merge them.
 
 use std::cmp::Ordering;
 
@@ -157,7 +157,8 @@ impl Walk<'_> {
         all.into_iter().map(child).collect()
     }
 
-    /// Ranks the users in and under a list of children. If a user tied with their group, `tied` is its rank, and the best of them get it.
+    /// Ranks the users in and under a list of children. If their group tied with a user, `tied` is the rank of that user; the best users
+    /// of the list receive it.
     fn place(&mut self, mut list: Vec<Child>, mut tied: Option<u32>) {
         list.sort_by(Child::order);
         for run in list.chunk_by(|one, other| one.tie(other).is_eq()) {
@@ -196,7 +197,8 @@ mod tests {
 
     const TWO: &str = "[[group]]\nname = 'A'\nusers = ['a*']\n[[group]]\nname = 'B'\nusers = ['b*', 'c']\n";
 
-    /// Level shares 1.25 and 0.83, then 2 and 0.67: factors 3/3, 2/3 and 1/3 by the formula of Slurm's text.
+    /// In the first case the level shares are 1.25 (A) and 0.83 (B), then 2 (a1) and 0.67 (a2). The ranks 0, 1 and 2 correspond to the
+    /// factors 3/3, 2/3 and 1/3 of Slurm's text.
     #[test]
     fn the_tree_is_walked_by_level_shares() {
         assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 60)]), [0, 1, 2]);
@@ -209,9 +211,9 @@ mod tests {
     fn ties_share_ranks_and_merge_groups() {
         // Users that tie share a rank, and the rank behind them is skipped.
         assert_eq!(test_ranks(TWO, &[("a1", 20), ("a2", 20), ("b1", 60)]), [0, 0, 2]);
-        // Groups that tie: their users are in one list, by their level shares 2, 2/3 and 4, 4/7.
+        // The groups tie, so their users are in one list. The level shares are 2 and 2/3 in A, 4 and 4/7 in B.
         assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 5), ("b2", 35)]), [1, 2, 0, 3]);
-        // In the merged list users of both groups may tie: 2, 2/3 and 2, 2/3.
+        // Users of both groups may tie in the merged list. The level shares are 2 and 2/3 in both groups.
         assert_eq!(test_ranks(TWO, &[("a1", 10), ("a2", 30), ("b1", 10), ("b2", 30)]), [0, 2, 0, 2]);
         // No user has any usage.
         assert_eq!(test_ranks(TWO, &[("a1", 0), ("b1", 0), ("c", 0)]), [0, 0, 0]);

@@ -2,19 +2,19 @@
 //!
 //! The policy starts at the cluster and descends to the child with the least dominant share over its weight, until it reaches a user. The
 //! next task of that user starts. A user is blocked if it has no waiting task or if its next task demands more than is free. A group is
-//! blocked if all its children are. The vector of a group is the sum of its children's vectors. Blocked children count in full. Let L be
-//! the least weighted dominant share of the other children: each of them counts with at most L plus one of its tasks, so that a group is
-//! not charged for imbalance that its children could not avoid. A resource is used up if its free amount is 0, or less than any waiting
-//! task demands of it. Used-up resources do not count for the dominant share of a group.
+//! blocked if all its children are blocked. The vector of a group is the sum of its children's vectors. Blocked children count in full.
+//! Let L be the least weighted dominant share of the unblocked children. Each unblocked child counts with at most L plus one of its tasks,
+//! so that a group is not charged for imbalance that its children could not avoid. A resource is used up if its free amount is 0, or less
+//! than any waiting task demands of it. Used-up resources do not count for the dominant share of a group.
 //!
 //! Source: Bhattacharya et al., "Hierarchical Scheduling for Diverse Datacenter Workloads", SoCC 2013.
 //!
 //! Departures from the source, which divides resources continuously:
 //!
 //! - Tasks are whole, so "blocked" and "used up" depend on what fits.
-//! - The source scales children to L itself. With whole tasks a child can be one task ahead of its siblings. Scaled to L, such tasks would
-//!   be free of charge: a group with ten users could run ten tasks before its share exceeds 0. Volcano omits children without an
-//!   allocation, which removes the case L = 0 only.
+//! - The source scales children to L itself. With whole tasks a child can be one task ahead of its siblings. If it were scaled to L, that
+//!   task would be free of charge: a group with ten users could run ten tasks before its share exceeds 0. Volcano omits children without
+//!   an allocation, which removes the case L = 0 only.
 //! - Groups of equal share are ordered by their share without rescaling, then by their order in the file. Shares are rounded to 2^-36 of
 //!   the cluster where two are compared.
 
@@ -47,7 +47,7 @@ type Vector = Resources<u128>;
 
 /// The number of group levels under the cluster for which a rank has places, besides one place for the user.
 const LEVELS: usize = 3;
-/// The number of bits of a group's number, and of its share, in a place of a rank.
+/// The number of group levels under the cluster in a rank. A rank has one place for each level, and one for the user.
 const NUMBER_BITS: u32 = 20;
 const SHARE_BITS: u32 = 64 - NUMBER_BITS;
 /// The largest weighted share that is compared: 2^44 steps of 2^-36.
@@ -62,18 +62,18 @@ struct Hdrf {
     dims: usize,
     /// The unit of weighted shares in comparisons, in millionths: less than one if a weight is less than 1/256.
     unit: u64,
-    /// By group: its rank among its siblings.
+    /// By group, its place in a rank: the rounded share and the position among groups.
     shares: Vec<u64>,
 }
 
 /// A child of a group.
 struct Child {
-    /// The rescaled vector, and the sum of the allocations.
+    /// The rescaled vector, and the vector without rescaling (the sum of the allocations).
     vector: Vector,
     plain: Vector,
     /// The dominant share over the weight.
     share: u128,
-    /// The largest dominant share of the next task of an unblocked user: unweighted, and over the weight.
+    /// The largest dominant share of the next task among unblocked users: without weights, and over the weight.
     task: u128,
     step: u128,
     blocked: bool,
@@ -152,7 +152,7 @@ impl Hdrf {
     }
 }
 
-/// Computes the rank of each group: its share, then its position by the share without rescaling and by its number.
+/// Computes the rank of each group: its share, then its position in the order by the share without rescaling and by group number.
 fn places(compared: &[(u64, u64)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..compared.len()).collect();
     order.sort_by_key(|group| (compared[*group].1, *group));

@@ -4,8 +4,9 @@
 //! each quantum, a user's demand is its allocation and pending demand, rounded up to slices. During the quantum, its allocation of the
 //! resource is limited to its slices.
 //!
-//! Departures from the source: a task that runs when its user's slices shrink continues, and no other task of the user starts until it fits
-//! again; a user that appears within a quantum waits for the next; only tasks that fit start, regardless of the slices.
+//! Departures from the source: a running task continues when its user's slices shrink, and no other task of the user starts until the
+//! slices suffice. A user that appears within a quantum waits for the next quantum. Only tasks that fit on a machine start, regardless of
+//! the slices.
 
 use super::keys::{Keys, decimal};
 use super::maxmin::dimension;

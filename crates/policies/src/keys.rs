@@ -3,7 +3,7 @@
 use super::decay::Memory;
 use plimsoll_base::units::Span;
 
-/// The parts of a parameter: those without a key, in order, then the others.
+/// The parts of a parameter: the parts without a key, in order, and the parts with a key.
 pub struct Keys<'a> {
     plain: std::vec::IntoIter<&'a str>,
     keyed: Vec<(&'a str, &'a str)>,

@@ -1,9 +1,9 @@
 //! Allocation policies behind one trait, [`Policy`]: a policy decides which user is served next.
 //!
-//! The engine keeps the books. Before every launch it requests from the policy the ranks of the users concerned; everything else
-//! (placement, gangs, blocking, retries) stays out of a policy. To add a policy, write one file that implements [`Policy`] and declares it
-//! in a static [`PolicyRow`], add it to the list in `spec.rs`, and add a row to `docs/policies.md`. The command line and every generic test
-//! find it through [`PolicySpec::all`].
+//! The engine keeps the books. Before every launch it requests from the policy the ranks of the users concerned; a policy has no part in
+//! placement, gangs, blocking and retries. To add a policy, write one file that implements [`Policy`] and declares it in a static
+//! [`PolicyRow`], add it to the list in `spec.rs`, and add a row to `docs/policies.md`. The command line and every generic test find the
+//! policy through [`PolicySpec::all`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! One queue for the jobs of all users, in the run's order inside users: `line/srpt`, `line/las`.
+//! One queue for the jobs of all users, in the job order of the run: `line/srpt`, `line/las`.
 //!
 //! The orders and their sources are in [`job_order`](super::job_order).
 

@@ -36,8 +36,8 @@ pub static ROW: PolicyRow = PolicyRow {
 /// The default period of the decay.
 const PERIOD: Span = Span::from_secs(60);
 
-/// Serves the user with the lowest dominant share of its usage at the end of the current period, if its allocation stays the same. Without
-/// memory that is the share of its allocation, and with an endless half-life that of its whole past usage.
+/// Serves the user with the lowest dominant share of the usage that it will have at the end of the current period if its allocation stays
+/// the same. Without memory this is the share of the allocation; with an endless half-life it is the share of all usage so far.
 ///
 /// Cost: O(resources) per rank.
 struct LongTerm {

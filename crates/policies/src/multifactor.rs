@@ -2,12 +2,12 @@
 //!
 //! The priority of a job is a weighted sum of factors from 0 to 1: its age, up to a maximum; the fair-share factor of its user, `2^-(U /
 //! S)`, with `U` the user's part of all decayed usage and `S` its part of all weights; and its priority in the trace (0 gives 1, and 9
-//! gives 0). All are updated at the end of every period.
+//! gives 0). All factors are updated at the end of every period.
 //!
 //! Source: SchedMD, Slurm's "Multifactor Priority Plugin" (classic fair share).
 //!
-//! Departures from the source: a task's usage is the sum of its shares of the cluster, where a site sets billing weights; there are no
-//! factors of size, partition, quality of service and resources; users are known from their first task on.
+//! Departures from the source: a task's usage is the sum of its shares of the cluster, whereas a Slurm site sets billing weights; there
+//! are no factors of size, partition, quality of service and resources; users are known from their first task on.
 
 use ethnum::U256;
 
@@ -134,7 +134,7 @@ impl UsageRule for Multifactor {
 mod tests {
     use super::*;
 
-    /// Usage 10, 30 and 60 with equal weights: U / S is 0.3, 0.9 and 1.8, by the formula of Slurm's text.
+    /// The usage of three users with equal weights is 10, 30 and 60, so U / S is 0.3, 0.9 and 1.8. The formula is that of Slurm's text.
     #[test]
     fn the_factor_halves_with_each_share_used() {
         let factors = [10, 30, 60].map(|used| fair_share(used, 100, 1_000_000, 3_000_000) as f64 / ONE as f64);

@@ -1,8 +1,9 @@
 //! The family between asset fairness and DRF: the user with the least p-norm of its shares is next.
 //!
 //! `pnorm:1` is asset fairness and `pnorm:inf` DRF, both compared exactly. For other p, shares are irrational: they are computed in floats
-//! and rounded to 2^-44 of the cluster. Equal allocations at equal weights have equal ranks, and users with shares that differ by less than
-//! that may tie. Source of norms of shares as a family: Joe-Wong et al., INFOCOM 2012; the ends: Ghodsi et al., NSDI 2011, §4 and §5.1.
+//! and rounded to 2^-44 of the cluster. Equal allocations at equal weights have equal ranks, and users with shares that differ by less
+//! than 2^-44 may tie. Sources: Joe-Wong et al., INFOCOM 2012 (norms of shares as a family); Ghodsi et al., NSDI 2011, §4 and §5.1 (p =
+//! inf and p = 1).
 
 use super::{ByShare, Parameter, Parsed, Policy, PolicyRow, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
 use plimsoll_base::error::Result;
@@ -33,7 +34,7 @@ pub static ROW: PolicyRow = PolicyRow {
 const STEPS: f64 = (1u64 << 44) as f64;
 
 /// Creates the policy that serves the user with the lowest `(sum_r (u_r / (c_r w_r))^p)^(1/p)`. Errors:
-/// [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and those of [`ByShare::by_norm`] at the ends of the family.
+/// [`Error::Plan`](plimsoll_base::error::Error::Plan) for p below 1, and those of [`ByShare::by_norm`] for p = 1 and p = inf.
 fn by_power(setup: &Setup, p: f64) -> Result<Box<dyn Policy>> {
     Ok(match Norm::power(p)? {
         Norm::Sum => Box::new(ByShare::by_norm("pnorm", ShareNorm::Sum, setup)?),
@@ -112,8 +113,8 @@ mod tests {
 
     #[test]
     fn the_ends_are_exact_and_what_lies_between_lies_between() {
-        // Shares 1/3 and 1/3 against 1/2 and 0: the first user has the larger sum and the smaller maximum. The norms are equal at
-        // p = ln 2 / ln 1.5.
+        // The shares are 1/3 and 1/3 for the first user, 1/2 and 0 for the second. The first user has the larger sum and the smaller
+        // maximum. The norms are equal at p = ln 2 / ln 1.5.
         let held = [[3000, 6000], [4500, 0]];
         let meet = 2f64.ln() / 1.5f64.ln();
         for (p, first) in [(1.0, 1), (1.5, 1), (meet - 1e-6, 1), (meet + 1e-6, 0), (8.0, 0), (f64::INFINITY, 0)] {

@@ -1,9 +1,10 @@
 //! Shares as integers, so that two of them compare exactly.
 //!
 //! A share is `u_r / (c_r w_r)`, summed or maximised over resources. With `L` the least common multiple of all denominators, `price = L /
-//! (c_r w_r)` converts every user's share to one integer scale: [`Prices::rank`] is then a product per resource. For a few resources `L`
-//! fits 124 bits, for many 252 bits. Beyond that a share is a binary fraction with enough places to distinguish any two different shares:
-//! fractions with denominators below `2^b` differ by at least `2^-2b`. All three forms order users alike; a test compares them.
+//! (c_r w_r)` converts every user's share to one integer scale: [`Prices::rank`] is then a product per resource. `L` fits 124 bits for a
+//! few resources, and 252 bits for many. If `L` exceeds 252 bits, a share is a binary fraction with enough places to distinguish any two
+//! different shares: fractions with denominators below `2^b` differ by at least `2^-2b`. All three forms order users alike; a test
+//! compares them.
 
 use ethnum::U256;
 

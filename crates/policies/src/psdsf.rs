@@ -1,12 +1,13 @@
-//! Per-server dominant share fairness: each machine serves the user with the least virtual dominant share there.
+//! Per-server dominant share fairness: each machine serves the user with the least virtual dominant share on it.
 //!
-//! The virtual dominant share of a user on a machine is the number of all its tasks over the number that it could run alone on that
-//! machine: the dominant share of its whole allocation, as if it were there. Among all users and machines with room, the pair with the
-//! least share, including one more task, is served, so that a user's tasks run where it could run most of them.
+//! The virtual dominant share of a user on a machine is the number of all its running tasks over the number of tasks that it could run
+//! alone on that machine. This is the dominant share of its whole allocation if the allocation were on that machine. Among all pairs of a
+//! user and a machine with room, the pair with the least share, including one more task, is served. So a user's tasks run on the machines
+//! where it could run most of them.
 //!
 //! Source: Khamse-Ashari et al., "Per-Server Dominant-Share Fairness (PS-DSF)", arXiv 1611.00404.
 //!
-//! Departure from the source: tasks are whole and start one by one; only resources with a demand of the next task count.
+//! Departure from the source: tasks are whole and start one by one; only resources that the next task demands count.
 
 use std::sync::Arc;
 

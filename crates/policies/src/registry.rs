@@ -1,8 +1,8 @@
 //! The registry: built-in policies and those of a program by name, and their static counterparts.
 //!
-//! A name is resolved in this order: a policy of the program with the full name, one with the name before the slash, a built-in policy. An
-//! order inside users follows the slash and may be given only once. Groups and queues come from a file, which is read at once, or from a
-//! table of the plan (`@NAME`).
+//! A name is resolved in this order: a policy of the program with the full name, a policy of the program with the name before the slash, a
+//! built-in policy. The part behind the slash is the job order inside users; a policy has at most one. Groups and queues come from a file,
+//! which is read immediately, or from a table of the plan (`@NAME`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -135,8 +135,8 @@ impl Registry {
         self
     }
 
-    /// Returns the static mechanism with this name, for instances with these resources; `quota` alone is [`PerUser`]. Errors:
-    /// [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static counterpart.
+    /// Returns the static mechanism with this name, for instances with these resources; for `quota` without a file it is [`PerUser`].
+    /// Errors: [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static counterpart.
     pub fn mechanism(&self, name: &str, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(own.clone()),
@@ -161,7 +161,7 @@ impl Registry {
         }
     }
 
-    /// Checks that a policy with this name and these parameters exists. It is not checked whether the policy has a static mechanism for an
+    /// Checks that a policy with this name and these parameters exists. Does not check whether the policy has a static mechanism for an
     /// instance. Errors: as [`Registry::mechanism`].
     pub fn check_mechanism(&self, name: &str) -> Result<()> {
         match name == QUOTA || self.own_mechanisms.iter().any(|(own, _)| own == name) {
@@ -185,14 +185,14 @@ impl Registry {
         self.policy_in(name, Path::new(""))
     }
 
-    /// Returns the policy with this name. Files in the name are relative to `folder` unless their path is absolute; they are read at once.
-    /// Errors: as [`Registry::policy`], and those of the files.
+    /// Returns the policy with this name. Files in the name are relative to `folder` unless their path is absolute; they are read
+    /// immediately. Errors: as [`Registry::policy`], and those of the files.
     pub fn policy_in(&self, name: &str, folder: &Path) -> Result<NamedPolicy> {
         self.policy_of(name, folder, None)
     }
 
-    /// Returns the policy with this name in a plan, which may contain groups. Errors: as [`Registry::policy_in`], and groups that the plan
-    /// does not have.
+    /// Returns the policy with this name in a plan, which may contain groups. Errors: as [`Registry::policy_in`], and groups or queues
+    /// that the plan does not have.
     pub fn policy_of(&self, name: &str, folder: &Path, groups: Option<PlanGroups>) -> Result<NamedPolicy> {
         let own = |name: &str| self.own.iter().find(|own| own.name == name).cloned();
         if let Some(own) = own(name) {

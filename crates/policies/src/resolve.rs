@@ -6,7 +6,7 @@ use std::str::FromStr;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, span};
 
-/// A numeric parameter of a policy: not NaN, and compared and hashed by its bits.
+/// A numeric parameter of a policy. It is not NaN, and is compared and hashed by its bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter(f64);
 
@@ -51,8 +51,8 @@ pub enum Resolve {
     Change,
     /// `every:SPAN`: at most once per span, regardless of the number of changes.
     Every(Span),
-    /// `tolerance:X`: when the set of active users has changed, or the mean demand or the number of tasks of one of them has changed by
-    /// more than this part since the targets were solved.
+    /// `tolerance:X`: when the set of active users has changed since the targets were solved, or when the mean demand or the number of
+    /// tasks of an active user has changed by more than this part.
     Tolerance(Parameter),
 }
 

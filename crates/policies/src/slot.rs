@@ -1,6 +1,6 @@
 //! Slot fairness: machines are divided into equal slots, and the user with the fewest slots is next.
 //!
-//! A task takes exactly one slot regardless of its demand, so the true use of a machine may stay below its capacity or exceed it; both are
+//! A task takes exactly one slot regardless of its demand, so the true usage of a machine may be below or above its capacity; both are
 //! reported. The run's `slowdown` defines how an over-committed machine slows down. Source: Hadoop's fair scheduler as in Ghodsi et al.,
 //! NSDI 2011, §7.2 and §7.3.
 

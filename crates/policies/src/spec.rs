@@ -1,8 +1,8 @@
 //! Built-in policies: their list, the form of their declarations, and the parser of their names.
 //!
-//! [`PolicySpec`] parses `NAME[@VARIANT][:PARAMETER]` and displays it in the same form. A policy is built from its parameters alone, from
-//! the groups of a quota file, or from the queues of a file of queues. A policy that has only a static allocation cannot be built for a
-//! run.
+//! [`PolicySpec`] parses `NAME[@VARIANT][:PARAMETER]` and displays it in the same form. Depending on the policy, it is built from its
+//! parameters alone, from the groups of a quota file, or from the queues of a file of queues. A policy that has only a static allocation
+//! cannot be built for a run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -94,13 +94,13 @@ pub struct PolicyRow {
     pub read: fn(Option<&str>) -> std::result::Result<Parsed, String>,
 }
 
-/// The static counterpart of a policy: its order of whole tasks, or its divisible allocation.
+/// The static counterpart of a policy. It defines the order of whole tasks and the allocation of divisible tasks.
 pub enum StaticEquivalent {
-    /// A norm of shares that is equalised.
+    /// Shares by this norm are equalised.
     Norm(Norm),
-    /// Slots that are equalised.
+    /// Numbers of slots are equalised.
     Slots(Slots),
-    /// A mechanism with targets that are followed.
+    /// Tasks follow the targets of this mechanism.
     Target(Arc<dyn Mechanism>),
 }
 
@@ -126,11 +126,11 @@ pub struct Parsed {
 
 enum Maker {
     Plain(Box<Build>),
-    /// Built from the groups in this file.
+    /// The policy is built from the groups in this file.
     Grouped(PathBuf, Box<BuildGrouped>),
-    /// Built from the queues in this file; without a file every user is a queue.
+    /// The policy is built from the queues in this file; without a file every user is a queue.
     Queued(Option<PathBuf>, Box<BuildQueued>),
-    /// Static allocation only; contains the alternatives for runs.
+    /// The policy is only a static allocation; the text names alternatives for runs.
     None(String),
 }
 
@@ -166,7 +166,7 @@ impl Parsed {
         Ok(Parsed { parameter: given.map(str::to_owned), maker, counterpart: Box::new(|_| Ok(None)), job_order: None })
     }
 
-    /// Creates a static allocation that no run can use; `instead` is the alternatives for runs.
+    /// Creates a static allocation that no run can use; `instead` names the alternatives for runs.
     pub fn only_static(
         parameter: Option<String>,
         instead: impl Into<String>,
@@ -193,7 +193,7 @@ impl Parsed {
         format!("just '{name}', which has no parameter")
     }
 
-    /// Returns the policy with an order of its own inside users.
+    /// Returns the policy with a job order that is a part of it.
     pub fn ordered(self, job_order: Option<Arc<dyn JobOrder>>) -> Parsed {
         Parsed { job_order, ..self }
     }

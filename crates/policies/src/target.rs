@@ -1,9 +1,10 @@
 //! Target policies: solve for the fair allocation of divisible tasks, then serve the user furthest below its target.
 //!
-//! Targets are the numbers of tasks that a fluid solver gives the *active* users (with running or waiting tasks), each with the mean demand
-//! of its running and waiting tasks, and limited by their number. They are solved in [`Policy::prepare`] as [`Resolve`] requires. The rank
-//! is running / target, with targets rounded to 2^-24 of a task so that ranks are computed by integer division; users without running tasks
-//! are first. Not modelled: deviations of a user's tasks from their mean; a launch may exceed the target's bundle.
+//! Targets are the numbers of tasks that a fluid solver gives the *active* users, which have running or waiting tasks. The solver uses the
+//! mean demand of a user's running and waiting tasks, and limits its target to their number. Targets are solved in [`Policy::prepare`] as
+//! [`Resolve`] requires. The rank is running / target, with targets rounded to 2^-24 of a task so that ranks are computed by integer
+//! division; users without running tasks are first. Deviations of a user's tasks from their mean demand are not modelled, so a launch may
+//! exceed the amounts of the target.
 
 use super::{Capabilities, Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
@@ -32,12 +33,12 @@ pub struct Target<S> {
     solved: Option<Time>,
 }
 
-/// The state for which the targets in force were solved.
+/// The state of a user when the current targets were solved.
 #[derive(Clone, Debug, Default)]
 struct SolvedTarget {
     /// The position among the active users, from 1; 0 if the user is not active.
     place: u32,
-    /// The target in steps of 2^-24 of a task; 0 for a user that became active later.
+    /// The target in steps of 2^-24 of a task; 0 for a user that became active after the targets were solved.
     target: u64,
     tasks: u64,
     wanted: Vec<u128>,
@@ -96,10 +97,11 @@ impl<S: TargetSolver> Target<S> {
             let demand = |d: usize| far(mean(books.wanted(user, d), tasks), mean(known.wanted[d], known.tasks));
             return far(tasks as f64, known.tasks as f64) || (0..books.dims()).any(demand);
         }
-        // Tasks beyond the target set no bound, neither when the targets were solved nor now. The additional step allows for rounding.
+        // The number of tasks limits a target only if it is at most the target, now or when the targets were solved. The additional step
+        // allows for rounding.
         let bound = |tasks: u64| u128::from(tasks) * u128::from(STEPS) <= u128::from(known.target) + 1;
         let bounded = tasks != known.tasks && (bound(tasks) || bound(known.tasks));
-        // Compares wanted / tasks as fractions; beyond 128 bits they count as changed, at the cost of one solution.
+        // Compares wanted / tasks as fractions; products beyond 128 bits count as changed, which costs one additional solution.
         let product = |wanted: u128, tasks: u64| wanted.checked_mul(u128::from(tasks));
         let same = |d: usize| match (product(books.wanted(user, d), known.tasks), product(known.wanted[d], tasks)) {
             (Some(now), Some(then)) => now == then,
@@ -214,7 +216,8 @@ mod tests {
         }
     }
 
-    /// The paper's cluster of 9 CPU and 18 GB with users A <1, 4>, B <3, 1> and more of A's kind.
+    /// The paper's cluster of 9 CPU and 18 GB with users A (1 CPU and 4 GB per task) and B (3 CPU and 1 GB per task), and further users
+    /// like A.
     struct Scene {
         books: Books,
         policy: Target<Levels>,
@@ -280,7 +283,8 @@ mod tests {
         }
     }
 
-    /// Ghodsi et al., NSDI 2011, 4.1: 3 tasks of A and 2 of B, so that B's first task counts as much as one and a half of A's.
+    /// Ghodsi et al., NSDI 2011, 4.1: the targets are 3 tasks of A and 2 tasks of B, so one task of B counts as much as one and a half
+    /// tasks of A.
     #[test]
     fn ranks_follow_running_over_target() {
         let mut scene = Scene::new("change");
@@ -308,13 +312,13 @@ mod tests {
         scene.queue(0, 7);
         assert_eq!(scene.solved(), 2, "more tasks than any target are no change");
         scene.finish(1);
-        assert_eq!(scene.solved(), 2, "3 tasks left, 2 are the target");
+        assert_eq!(scene.solved(), 2, "3 tasks are left, the target is 2");
         scene.launch(1);
         scene.finish(1);
-        assert_eq!(scene.solved(), 3, "2 tasks left: as many as the target");
+        assert_eq!(scene.solved(), 3, "2 tasks are left, as many as the target");
         scene.launch(1);
         scene.finish(1);
-        assert_eq!(scene.solved(), 4, "1 task left, A's target is 17/4");
+        assert_eq!(scene.solved(), 4, "1 task is left, and A's target becomes 17/4");
         assert_eq!(scene.policy.users[0].target, 17 * STEPS / 4);
         // The mean demand has changed.
         scene.books.queue(UserId(0), 1, &[2, 4]);
@@ -347,9 +351,9 @@ mod tests {
         scene.queue(0, 20);
         scene.queue(1, 20);
         scene.queue(0, 2);
-        assert_eq!(scene.solved(), 2, "a tenth more");
+        assert_eq!(scene.solved(), 2, "10 percent more tasks are within the tolerance");
         scene.queue(0, 1);
-        assert_eq!(scene.solved(), 3, "more than a tenth since the targets were solved");
+        assert_eq!(scene.solved(), 3, "more than 10 percent more tasks since the targets were solved");
         scene.books.queue(UserId(1), 1, &[30, 1]);
         scene.round(&[1]);
         assert_eq!(scene.solved(), 4, "a mean of 90/21 CPU is not 3");

@@ -3,12 +3,13 @@
 //! The alignment of a task with a machine is the sum over resources of its demand times the free amount, both as parts of the machine's
 //! capacity. Among all eligible users and machines with room, the pair with the largest alignment is served. At the beginning of a round,
 //! the eligible users are the part 1 - F of the waiting users with the least dominant shares, at least one; the others follow, so that no
-//! usable amount stays free. With F = 0 all are eligible and only packing counts; near 1 it is DRF's order of users.
+//! usable amount stays free. With F = 0 all users are eligible and only packing counts; with F near 1 users are served in the order of
+//! DRF.
 //!
 //! Source: Grandl et al., "Multi-Resource Packing for Cluster Schedulers", SIGCOMM 2014.
 //!
-//! Departures from the source: the term for jobs with little remaining work is the order inside users (`tetris:0.25/srpt`); there is no
-//! penalty for remote input and no barrier hint.
+//! Departures from the source: jobs with little remaining work are preferred only inside users, by a job order (`tetris:0.25/srpt`); there
+//! is no penalty for remote input and no barrier hint.
 
 use super::keys::decimal;
 use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Spot, Stale};

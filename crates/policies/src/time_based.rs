@@ -1,8 +1,9 @@
 //! The KAI scheduler's time-based fair share: every user's fair share of each resource, reduced by recent usage.
 //!
-//! The division and its source are in [`plimsoll_fair::divide`]. Each user is a queue of the scheduler: its request is its allocation and
-//! pending demand, its over-quota weight is its weight, and its past usage is its decayed allocation over time, as a part of the whole
-//! cluster's. Shares are computed in every round; the user with the smallest part of its share is next.
+//! The division and its source are in [`plimsoll_fair::divide`]. Each user is a queue of the scheduler. The request of the queue is the
+//! user's allocation plus pending demand, its over-quota weight is the user's weight, and its past usage is the user's decayed allocation
+//! over time as a part of that of the whole cluster. Shares are computed in every round; the user with the smallest part of its share is
+//! next.
 //!
 //! Departures from the source: no deserved amounts, one priority for all users, and no reclaim from users above their share; shares are
 //! divided down to the base unit of a resource.

@@ -1,12 +1,13 @@
-//! Task share fairness: the user with the least part of the tasks that it could run alone on all machines is next.
+//! Task share fairness: each user's running tasks are divided by the number of tasks that it could run alone on all machines; the user
+//! with the least quotient is next.
 //!
-//! That number includes machines where a user may not run, so that false constraints are never profitable. On identical machines, and in a
-//! pool, this is `drf`.
+//! This number of tasks includes machines where a user may not run, so that false constraints are never profitable. On identical machines,
+//! and in a pool, this is `drf`.
 //!
 //! Source: Wang, Li, Liang and Li, "Multi-resource fair sharing for datacenter jobs with placement constraints", SC 2016.
 //!
-//! Departures from the source: a user's tasks may differ, and all running ones count with the demand of its next one; the number it could
-//! run alone counts parts of tasks, rounded down to 2^-20 of a task per machine.
+//! Departures from the source: a user's tasks may differ, and all running tasks count as if they had the demand of its next task; the
+//! number of tasks that a user could run alone includes fractions of tasks, rounded down to 2^-20 of a task per machine.
 
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ impl Tsf {
     }
 }
 
-/// Counts the tasks of a demand that all machines have room for, in steps; a task without demand has no limit.
+/// Counts the tasks with this demand that fit on all machines together, in steps; a task without demand has no limit.
 fn alone(demand: &[u64], books: &Books) -> u128 {
     let on = |capacity: &[u64]| {
         let limits = demand.iter().zip(capacity).filter(|(demand, _)| **demand > 0);
@@ -81,7 +82,7 @@ impl Policy for Tsf {
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let weight = u128::from(self.of[queue.user.index()]);
-        // A task that fits on no machine is in no queue, and no user could run 2^64 tasks.
+        // Tasks that fit on no machine are never queued, so the number is at least one step. No user could run 2^64 tasks.
         let alone = alone(books.head(queue.user), books).clamp(1, STEPS << 64);
         let share = binary_fraction(u128::from(books.running(queue.user)) * STEPS, alone * weight, 100);
         Rank::wide(*share.high(), *share.low())

@@ -1,4 +1,4 @@
-//! Reads values of files of groups, exactly and with the place in every error, and builds the tree from the names of parents.
+//! Reads the values in files of groups exactly, with the place in every error, and builds the tree from the names of parents.
 
 use std::collections::HashMap;
 
@@ -32,8 +32,8 @@ pub fn number(key: &str, node: &Node, (scale, round): (u64, Rounding), expected:
     number.map_err(|problem| node.place.wrong(key, format!("{} {problem}; expected {expected}", node.shown())))
 }
 
-/// Returns the index of each group's parent, `None` directly under the cluster. `groups` has the name and place of each group, and
-/// `parents` the name of its parent and the place of that name. Errors: an unknown parent, and a group that is above itself.
+/// Returns the index of each group's parent, `None` for a group directly under the cluster. `groups` has the name and place of each group,
+/// and `parents` the name of its parent and the place of that name. Errors: an unknown parent, and a group that is above itself.
 pub fn connect(groups: &[(&str, &Place)], parents: &[Option<(String, &Place)>]) -> Result<Vec<Option<usize>>> {
     let places: HashMap<&str, usize> = groups.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
     let find = |parent: &Option<(String, &Place)>| {

@@ -1,13 +1,13 @@
 //! Bottleneck fairness: if all users need the same resource most, the allocation is max-min fair in that resource.
 //!
 //! "Most" means the largest share of a capacity and, with weights by resource, also the largest weighted share (otherwise max-min fairness
-//! in it may contradict the other resources or the weights). Source: Ghodsi et al., NSDI 2011, section 3 and theorems 2 and 10.
+//! in the resource may contradict the other resources or the weights). Source: Ghodsi et al., NSDI 2011, section 3 and theorems 2 and 10.
 
 use super::view::{Gap, InstanceView, Measured};
 use super::water;
 use plimsoll_fair::{Instance, Number, User};
 
-/// Returns the distance to max-min fairness in the bottleneck; `None` if there is none.
+/// Returns the distance to max-min fairness in the bottleneck; `None` if there is no bottleneck, or only one resource.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     if view.dims() == 1 {
         return None;

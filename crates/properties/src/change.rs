@@ -102,7 +102,7 @@ impl Change {
 ///
 /// Lies about the demand are all vectors of numbers up to `top`, or, if these are too many, scaled entries, swapped entries, and entries
 /// set to the smallest or the largest one. If numbers of tasks are finite, a few false ones are tried too. A claim to need none of a needed
-/// resource is never profitable (without it the user runs no true task), so it is not tried.
+/// resource is not tried: without the resource the user runs no true task, so the claim is never profitable.
 pub(super) fn changes(draft: &Draft, property: Property, domain: Domain, top: u64) -> Vec<Option<Change>> {
     let found: Vec<Change> = match property {
         Property::StrategyProofness => {

@@ -221,7 +221,7 @@ pub fn instance_toml(instance: &Instance) -> String {
 
 const WRITES: &str = "writing to a string succeeds";
 
-/// Returns a bare TOML key if the name is one, else a quoted key.
+/// Returns the name as a bare TOML key if its characters permit it, else as a quoted key.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { toml::Value::from(name).to_string() }

@@ -5,7 +5,7 @@ use plimsoll_base::error::{Error, Result};
 /// The effort of a search, in each domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// The maximum number of instances of one shape on the grid; its numbers are as large as this allows.
+    /// The maximum number of instances of one shape on the grid. The numbers in the instances are as large as this maximum allows.
     pub grid: u64,
     /// The number of random instances.
     pub random: u64,

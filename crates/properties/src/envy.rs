@@ -8,7 +8,7 @@
 use super::Reading;
 use super::view::{Gap, InstanceView, Measured, one, widest};
 
-/// Returns how many more tasks the most envious user could run with the bundle of another; `None` for one user.
+/// Returns the largest gain that a user would have with the bundle of another user; `None` for one user.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     let held = |other: usize| match view.reading {
         Reading::UpToOneTask if view.tasks[other] > one() => view.tasks[other].minus(&one()),

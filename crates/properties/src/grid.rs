@@ -1,4 +1,4 @@
-//! Every small instance, in order of size: the first one that violates a requirement is a smallest one.
+//! Enumerates all small instances in order of size, so that the first instance that violates a requirement is one of the smallest.
 
 use super::domain::Domain;
 use super::draft::{Draft, DraftUser};

@@ -11,7 +11,7 @@ use plimsoll_fair::{Exact, Instance, Tasks};
 /// leaves open. Exact allocations are decided exactly.
 pub const TOLERANCE: f64 = 1e-6;
 
-/// An instance, a mechanism's allocation of it and, for properties that compare two instances, the changed one.
+/// An instance, a mechanism's allocation of it and, for properties that compare two instances, the changed instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     /// The true instance.
@@ -27,7 +27,7 @@ pub struct Case<'a> {
 pub struct After<'a> {
     /// The change.
     pub change: &'a Change,
-    /// The changed instance; after a lie, the claimed one.
+    /// The changed instance; after a lie, the instance as claimed.
     pub instance: &'a Instance,
     /// The allocation of the changed instance.
     pub tasks: &'a Tasks,

@@ -1,11 +1,13 @@
 //! Fairness properties of policies, checked on many instances, with minimal counterexamples.
 //!
 //! A [`Requirement`] is a [`Property`] with a [`Reading`], which defines how strictly it is read. [`judge`] decides it for one [`Case`]: an
-//! instance, a mechanism's allocation of it and, for properties that compare two instances, the changed one. The decision is exact if the
-//! allocation is exact. [`survey`] searches for a case that violates it: every small instance on a grid, random ones, and a climb along the
-//! violation. Each finding is shrunk until no user and no resource can be dropped and no number can be lowered.
+//! instance, a mechanism's allocation of it and, for properties that compare two instances, the changed instance. The decision is exact if
+//! the allocation is exact. [`survey`] searches for a case that violates the requirement: it tries every small instance on a grid, then
+//! random instances, then a climb along the violation. Each finding is shrunk until no user and no resource can be dropped and no number
+//! can be lowered.
 //!
-//! That a requirement `holds` means that no counterexample was found among the instances tried; a counterexample is a proof.
+//! A requirement `holds` if no counterexample was found among the instances tried, which is not a proof. A counterexample proves a
+//! violation.
 //!
 //! Sources: Ghodsi et al., NSDI 2011, sections 3 and 6; Parkes, Procaccia and Shah, EC 2012 (zero demands, weights,
 //! whole tasks).

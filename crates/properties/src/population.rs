@@ -5,7 +5,7 @@
 
 use super::view::{Gap, InstanceView, Measured, widest};
 
-/// Returns the largest loss of a user, in tasks, when `gone` leaves.
+/// Returns the largest loss of a remaining user when `gone` leaves.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>, gone: usize, rest: &InstanceView<N>) -> Option<Gap<N>> {
     let stays = (0..view.users()).filter(|&user| user != gone).enumerate();
     widest(stays.filter_map(|(then, user)| view.gap(user, Some(gone), rest.useful(then), view.useful(user))))

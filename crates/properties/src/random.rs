@@ -32,9 +32,9 @@ fn number(rng: &mut ChaCha8Rng, most: u64) -> u64 {
     (exponent.exp() as u64).clamp(1, most)
 }
 
-/// Draws an instance. One in three has tiny tasks, one in three small ones; one in five has one resource, one in five a bottleneck. In
-/// every domain, one in three belongs to the first domain, which every domain contains, so that failures in the first domain are found in
-/// each.
+/// Draws an instance. One instance in three has tiny tasks, and one in three has small tasks. One in five has a single resource, and one in
+/// five has a bottleneck. In every domain, one in three belongs to the first domain, which every domain contains, so that failures in the
+/// first domain are found in each.
 pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, number_most: u64) -> Draft {
     let kind = rng.random_range(0..5);
     let domain = if rng.random_range(0..3) == 0 { Domain::Positive } else { domain };
@@ -44,7 +44,7 @@ pub(super) fn draft(rng: &mut ChaCha8Rng, domain: Domain, users_most: usize, num
     if rng.random() {
         capacity.fill(number_most);
     }
-    // Tasks that are small compared with the cluster leave room for whole ones.
+    // If tasks are small compared with the cluster, several whole tasks of a user fit.
     let demand_most = [4, 16, number_most][rng.random_range(0..3)].min(number_most);
     let mut draft = Draft { capacity, users: (0..users).map(|_| user(rng, domain, dims, demand_most)).collect() };
     if kind == 1 {

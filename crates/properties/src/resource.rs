@@ -4,7 +4,7 @@
 
 use super::view::{Gap, InstanceView, Measured, widest};
 
-/// Returns the largest loss of a user, in tasks, when a capacity grows.
+/// Returns the largest loss of a user when a capacity grows.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>, more: &InstanceView<N>) -> Option<Gap<N>> {
     widest((0..view.users()).filter_map(|user| view.gap(user, None, more.useful(user), view.useful(user))))
 }

@@ -5,7 +5,7 @@
 
 use super::view::{Gap, InstanceView, Measured, widest};
 
-/// Returns the largest shortfall of a user, in tasks, compared with its part of the cluster.
+/// Returns the largest shortfall of a user compared with its part of the cluster.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>) -> Option<Gap<N>> {
     let all: Vec<N> =
         (0..view.dims()).map(|r| view.weight.iter().fold(N::zero(), |sum, weight| sum.plus(&weight[r]))).collect();

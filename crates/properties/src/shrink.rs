@@ -9,8 +9,8 @@ use super::{Candidate, Requirement};
 /// Numbers up to this one are lowered to every smaller one, larger numbers in a few strides.
 const EVERY: u64 = 12;
 
-/// Returns the smallest reachable case that violates the requirement: no user and no resource can be dropped and no number lowered,
-/// whatever the change.
+/// Returns the smallest reachable case that violates the requirement: no user and no resource can be dropped and no number lowered, with
+/// any change.
 pub(super) fn shrink(
     candidate: &Candidate,
     requirement: Requirement,

@@ -1,7 +1,7 @@
 //! A policy of the simulation as a mechanism: its allocation after one round of a backlog of very long tasks.
 //!
-//! All users submit more tasks than fit, at once. The tasks outlast the round, so that the engine's launches are the allocation of whole
-//! tasks. The cluster is one pool (one machine for policies that count machines).
+//! All users submit their tasks at once; a user with unlimited tasks submits more than fit. The tasks outlast the round, so that the
+//! engine's launches are the allocation of whole tasks. The cluster is one pool (one machine for policies that count machines).
 
 use super::domain::Domain;
 use plimsoll_base::error::{Error, Result};
@@ -14,7 +14,7 @@ use plimsoll_sim::engine::{self, Options};
 use plimsoll_sim::record::{Launch, Recorder};
 use plimsoll_sim::workload::{TaskSet, Workload};
 
-/// The number of tasks of an unlimited user: more than fit anywhere here.
+/// The number of tasks that a user with unlimited tasks submits: more than fit in any instance of the search.
 const ENDLESS: u32 = 1 << 20;
 
 /// The duration of a task: longer than the simulated instant.

@@ -5,7 +5,7 @@
 
 use super::view::{Gap, InstanceView, Measured};
 
-/// Returns the gain of `user` from its lie, in tasks; `lie` is the instance with the claimed demands.
+/// Returns the gain of `user` from its lie; `lie` is the instance with the claimed demands.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>, user: usize, lie: &InstanceView<N>) -> Option<Gap<N>> {
     let bundle = |r: usize| lie.tasks[user].times(&lie.demand[user][r]);
     view.gap(user, None, view.useful(user), view.runs(user, bundle))

@@ -56,15 +56,15 @@ pub enum Phase {
 pub struct Finding {
     /// The requirement.
     pub requirement: Requirement,
-    /// The number of instances on which it was decided, up to the first that violates it.
+    /// The number of instances on which the requirement was decided, up to the first that violates it.
     pub instances: u64,
     /// The number of decided cases. Each lie, leave and growth counts, and so does each step of a climb.
     pub cases: u64,
     /// The number of cases that the policy could not solve.
     pub unsolved: u64,
-    /// The reason why the first of them was not solved.
+    /// The reason why the first unsolved case could not be solved.
     pub unsolved_why: Option<String>,
-    /// The minimal case that violates it.
+    /// The minimal case that violates the requirement.
     pub counterexample: Option<Counterexample>,
 }
 
@@ -278,7 +278,7 @@ pub fn survey(
     };
     let drafts: Vec<Draft> = (0..search.effort.random).map(draw).collect();
     let some = |draft: &Draft, requirement: Requirement, number: u64| {
-        // The high bit separates these streams from those of the drafts.
+        // Bit 40 separates these streams from those of the drafts.
         let mut rng = random::stream(search.seed, Purpose::Draw, search.domain, number | 1 << 40);
         random::sample(&mut rng, changes(draft, requirement.property, search.domain, NUMBER_MOST), CHANGES)
     };

@@ -29,8 +29,8 @@ pub(super) fn fill<N: Number>(capacity: &N, wants: &[Option<N>], weights: &[N]) 
     amounts
 }
 
-/// Returns the distance of an allocation from max-min fairness in resource `r` alone: for divisible tasks the largest difference, for whole
-/// tasks the largest lead of a user over a waiting user beyond one task.
+/// Returns the distance of an allocation from max-min fairness in resource `r` alone. For divisible tasks it is the largest difference of a
+/// user. For whole tasks it is the largest lead of a user over a waiting user beyond one task.
 pub(super) fn gap<N: Measured>(view: &InstanceView<N>, r: usize) -> Option<Gap<N>> {
     if view.reading != Reading::Divisible {
         let level = |user: usize, tasks: &N| tasks.times(&view.demand[user][r]).over(&view.weight[user][r]);

@@ -1,8 +1,8 @@
 //! The interface between the scheduler and a backend that executes its decisions.
 //!
-//! Without a backend, a launch starts its tasks at once, and the scheduler learns of every event when it occurs. With a [`Control`], the
+//! Without a backend, a launch starts its tasks at once, and the scheduler receives every event when it occurs. With a [`Control`], the
 //! engine reports submissions, decisions and completions ([`Fact`]), and the control reports when requests are known, workers start, and
-//! units are free again ([`ControlOrder`]). A user's allocation then consists of the units that were granted and not revoked.
+//! units are free again ([`ControlOrder`]). With a control, a user's allocation consists of the units that were granted and not revoked.
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Resources, Span, Time};
@@ -14,7 +14,7 @@ use crate::record::Fate;
 pub struct Batch {
     /// Position of the row in the trace.
     pub row: u64,
-    /// Number of the first task within the job; the others follow on.
+    /// Number of the first task within the job; the others have the following numbers.
     pub first: u32,
 }
 
@@ -75,15 +75,15 @@ pub enum Fact {
 
 /// An instruction of the control to the engine.
 ///
-/// Panics if the tasks are not in the state that the order presupposes (a programmer error).
+/// The engine panics if the tasks are not in the state that the order requires (a programmer error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlOrder {
     /// The request of a row is known: its waiting tasks enter the queue.
     List(u64),
     /// The request of a row is no longer known: its waiting tasks leave the queue.
     Unlist(u64),
-    /// Tasks of a row run on a machine in units that no round has granted: as many tasks as wait, at most `count`. The room of the
-    /// remaining units is reserved without a task.
+    /// Tasks of a row run on a machine in units that no round has granted. The tasks are the waiting tasks of the row, at most `count`.
+    /// The room of units without a task is reserved.
     Adopt {
         /// The row.
         row: u64,
@@ -127,11 +127,11 @@ pub enum ControlOrder {
         /// Number of tasks in the first of the two.
         count: u32,
     },
-    /// No new task starts on a machine until [`ControlOrder::Back`].
+    /// No further task starts on a machine until [`ControlOrder::Back`].
     Away(MachineId),
     /// New tasks may start on a machine again.
     Back(MachineId),
-    /// Excludes a machine from, or readmits it to, the machines that tasks of a row may start on. Not on a pooled cluster.
+    /// Excludes a machine from the machines that tasks of a row may start on, or includes it again. Not on a pooled cluster.
     Bar {
         /// The row.
         row: u64,
@@ -140,8 +140,8 @@ pub enum ControlOrder {
         /// Whether the machine is excluded.
         barred: bool,
     },
-    /// Requests a machine for the master of an application: by the placement rule, as for a task that takes no room, and different from the
-    /// last one if there is another.
+    /// Requests a machine for the master of an application. The placement rule selects it, as for a task that takes no room. It differs
+    /// from the last machine if there is another machine.
     Home {
         /// The application.
         app: u32,
@@ -155,7 +155,7 @@ pub trait Control: Send {
     /// Receives the capacity of each machine, as the policy sees it, before the run begins.
     fn open(&mut self, machines: &[Resources]);
 
-    /// Returns the next time at which it has to act even without an event.
+    /// Returns the next instant at which the control must act even without an event.
     fn next(&mut self) -> Option<Time>;
 
     /// Receives the facts since the last call, in order.
@@ -179,26 +179,26 @@ pub trait Control: Send {
     }
 }
 
-/// Costs of executing the decisions of a run, and of failures.
+/// Counts of a run under a control: failures, messages, requests and work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Carried {
     /// Number of injected faults.
     pub faults: u64,
     /// Number of workers that failed alone.
     pub failed: u64,
-    /// Number of times that a machine was blacklisted because workers had failed there.
+    /// Number of times that a machine was blacklisted because workers had failed on it.
     pub blacklisted: u64,
     /// Number of messages sent, including heartbeats that change nothing.
     pub messages: u64,
     /// Number of requests that the scheduler's master processed, without heartbeats.
     pub requests: u64,
-    /// Number of units that it granted.
+    /// Number of units that the scheduler's master granted.
     pub granted: u64,
-    /// The time that it spent processing requests.
+    /// The time that the master spent processing requests.
     pub busy: Span,
-    /// The time without a master that decides.
+    /// The time during which no master took decisions.
     pub down: Span,
-    /// The time from a request's arrival to its answer: the mean, the 99th percentile and the longest, in microseconds; `None` for a master
+    /// The time from the arrival of a request to its answer, in microseconds: mean, 99th percentile and maximum; `None` for a master
     /// without a service time or without requests.
     pub response_us: Option<[u64; 3]>,
     /// The maximum number of messages that waited for the scheduler's master at once.
@@ -207,7 +207,8 @@ pub struct Carried {
     pub online: Work,
     /// The work of offline tasks.
     pub offline: Work,
-    /// Number of workers of online services that were stopped without the consent of their master, except by their machine.
+    /// Number of workers of online services that were stopped without the consent of their master. Workers on failed machines do not
+    /// count.
     pub harmed: u64,
     /// Number of violated invariants of the protocol.
     pub violations: u64,
@@ -220,7 +221,7 @@ pub struct Work {
     pub wanted: u64,
     /// The unserved part of the requested work.
     pub unserved: u64,
-    /// The work beyond the requested work: of a worker out of sight beside its replacement.
+    /// The work beyond the requested work, done by an unreachable worker while its replacement runs.
     pub doubled: u64,
     /// The work on tasks that were not finished because their worker stopped.
     pub discarded: u64,

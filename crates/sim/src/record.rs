@@ -1,8 +1,8 @@
-//! Facts that the engine reports to recorders.
+//! The facts of a run that the engine reports to recorders.
 //!
-//! A [`Recorder`] receives the facts of a run in the order of their occurrence: submissions, launches, decisions, ended tasks and jobs, and
-//! between two instants the state ([`State`]). Metrics and tables are derived from these facts alone; a recorder cannot influence a run,
-//! except that it may end it with an error.
+//! A [`Recorder`] receives the facts of a run in the order of their occurrence: submissions, launches, decisions, the ends of tasks and
+//! jobs, and the state ([`State`]) between two instants. Metrics and tables are derived from these facts alone; a recorder cannot
+//! influence a run, except that it may end it with an error.
 
 use crate::books::{Books, Partition};
 use crate::cluster::{DevicePart, Machines, Shortage};
@@ -51,7 +51,7 @@ pub struct Named<'a> {
 }
 
 impl Named<'_> {
-    /// Appends the name as in the trace.
+    /// Appends the name as it is in the trace.
     pub fn render(&self, into: &mut String) {
         self.names.render(self.name, into);
     }
@@ -68,13 +68,13 @@ pub struct JobRecord<'a> {
     pub user: UserId,
     /// Number of tasks.
     pub tasks: u64,
-    /// When its first row was submitted.
+    /// The instant at which its first row was submitted.
     pub submit: Time,
-    /// When its first task was launched; `None` if no task was.
+    /// The instant at which its first task was launched; `None` if no task was launched.
     pub start: Option<Time>,
-    /// When its last task ended; `None` if a task has not ended.
+    /// The instant at which its last task ended; `None` if a task has not ended.
     pub finish: Option<Time>,
-    /// Task-microseconds of work: the sum of tasks times duration. `None` from 2^63 on.
+    /// Its work in task-microseconds: the sum of tasks times duration. `None` for 2^63 and more.
     pub work: Option<u64>,
     /// Its completion time on an empty cluster without limits: the longest chain of stages.
     pub ideal: Span,
@@ -95,11 +95,11 @@ pub enum Fate {
     MachineFailed,
     /// They were lost with their machine; their job continues without them.
     Lost,
-    /// They failed; they wait again, or continue in their other instance, and the work of this one is lost.
+    /// They failed; they wait again, or continue in their other instance, and the work of the failed instance is lost.
     Failed,
-    /// They failed, or a task of their gang did, once more than the limit of retries; their job continues without them.
+    /// They, or a task of their gang, failed more often than the limit of retries permits; their job continues without them.
     GivenUp,
-    /// Their other instance has ended first; the work of this one is lost.
+    /// Their other instance ended first; the work of this instance is lost.
     Superseded,
     /// The control lost contact with them or lost their state; they wait again, and their work is lost.
     Revoked,
@@ -113,7 +113,7 @@ impl Fate {
         !matches!(self, Fate::Finished | Fate::Running)
     }
 
-    /// Returns whether they wait again because of something other than a failure of their own or of their gang.
+    /// Returns whether they wait again for a reason other than a failure of their own or of their gang.
     pub fn is_interrupted(self) -> bool {
         matches!(self, Fate::Reclaimed | Fate::Preempted | Fate::MachineFailed | Fate::Revoked | Fate::Moved)
     }
@@ -134,40 +134,41 @@ pub struct TaskRecord<'a> {
     pub name: Named<'a>,
     /// The user that submitted them.
     pub user: UserId,
-    /// The partition of their account, besides the user.
+    /// The partition that they are booked under.
     pub partition: Partition,
-    /// Number of the first task within its job, in row order, from 0; the others follow on.
+    /// Number of the first task within its job, in row order, from 0; the others have the following numbers.
     pub first: u64,
     /// Number of tasks.
     pub count: u32,
-    /// Number of earlier attempts: stops before, and other instances that were started.
+    /// Number of earlier attempts: earlier stops, plus other instances that were started.
     pub attempt: u32,
     /// Whether they are the second of two instances.
     pub backup: bool,
     /// Their machine; `None` when pooled.
     pub machine: Option<MachineId>,
-    /// The devices that each uses; if devices have identities, there is one task.
+    /// The devices that each task uses. If devices have identities, the record has one task.
     pub devices: &'a [DevicePart],
-    /// When their row was submitted.
+    /// The instant at which their row was submitted.
     pub submit: Time,
-    /// When they began to wait: the earliest possible start, or the time of their last stop.
+    /// The instant at which they began to wait: the earliest possible start, or their last stop.
     pub release: Time,
-    /// When they were launched.
+    /// The instant of their launch.
     pub start: Time,
-    /// When they ended or were stopped; `None` while they run.
+    /// The instant at which they ended or were stopped; `None` if they still run.
     pub finish: Option<Time>,
     /// Their fate.
     pub fate: Fate,
     /// The duration of each task without interruption; with checkpoints the remaining duration, without the time to resume.
     pub duration: Span,
-    /// The part of their running time that does not count, and the part that later attempts need not repeat.
+    /// The part of their running time that does not count, and the part that later attempts do not repeat.
     pub salvage: Salvage,
     /// The true demand of each task.
     pub demand: &'a [u64],
 }
 
 impl TaskRecord<'_> {
-    /// Returns the lost part of each task's running time: the time to resume and, if it was stopped, the time after its last checkpoint.
+    /// Returns the lost part of each task's running time: the time to resume and, if the task was stopped, the time after its last
+    /// checkpoint.
     pub fn lost(&self, ran: Span) -> Span {
         let Salvage { delay, kept, forfeited, .. } = self.salvage;
         if !self.fate.is_stopped() {
@@ -177,16 +178,17 @@ impl TaskRecord<'_> {
     }
 }
 
-/// The accounting of a task's running time with checkpoints and a delay after every stop; all zero without these.
+/// The accounting of a task's running time with checkpoints and a delay after every stop; all values are zero without checkpoints and
+/// delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Salvage {
-    /// The time that it took to resume.
+    /// The time that the task took to resume.
     pub delay: Span,
-    /// The time from then to its last checkpoint, if it was stopped and waits again.
+    /// The time from the end of the delay to the last checkpoint, if the task was stopped and waits again.
     pub kept: Span,
-    /// The resulting reduction of the next attempt's duration, at full speed.
+    /// The reduction of the next attempt's duration that results from `kept`, at full speed.
     pub saved: Span,
-    /// The time that earlier attempts ran up to their last checkpoints, if no other attempt follows.
+    /// The time that earlier attempts ran up to their last checkpoints, if no further attempt follows.
     pub forfeited: Span,
 }
 
@@ -225,14 +227,14 @@ pub struct Launch<'a> {
 pub enum Turn {
     /// One of its tasks was launched, on this machine (`None` when pooled).
     Launched(Option<MachineId>),
-    /// Its next task fits nowhere. Reported once; the user waits until room is freed. [`Machines::shortage`] computes the shortage relative
-    /// to the whole need of the task; `None` for a gang with room for one task but not for all.
+    /// Its next task fits nowhere. This is reported once; the user waits until room is freed. [`Machines::shortage`] computes the shortage
+    /// for the whole need of the task; `None` for a gang with room for one task but not for all.
     Blocked(Option<Shortage>),
-    /// The policy did not admit it in this round.
+    /// The policy did not admit its next task in this round.
     NotAdmitted(Reason),
-    /// The round ended before it was tried. Recorded once, after the rounds in which it joined its queue.
+    /// A set of the user was not tried in the rounds of the instant at which it joined its queue. Recorded once, after these rounds.
     Waits(Untried),
-    /// Running tasks of it were preempted by the policy, for this cause; `task` is that of the set that would start next.
+    /// The policy preempted running tasks of the user, for this cause. [`Decision::task`] is then the next task of the user.
     Displaced(Cause),
 }
 
@@ -250,7 +252,7 @@ pub enum Untried {
 pub struct Decision<'a> {
     /// The time of the decision.
     pub now: Time,
-    /// The user with the lowest rank among those not decided yet.
+    /// The user: the one with the lowest rank among the users without a decision in this round.
     pub user: UserId,
     /// Its rank before the decision.
     pub rank: Rank,
@@ -258,20 +260,20 @@ pub struct Decision<'a> {
     pub name: Named<'a>,
     /// The number of its next task within the job.
     pub task: u64,
-    /// Its outcome.
+    /// The outcome.
     pub turn: Turn,
-    /// The job that it waits behind, if it was not tried.
+    /// The job that the set waits behind, if it was not tried.
     pub behind: Option<Named<'a>>,
 }
 
 /// The reason why a task set still waits when the run ends, or can never start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Stuck {
-    /// It fits no machine (pooled: not the whole pool) even when empty.
+    /// It fits no machine, even an empty one; on a pooled cluster, it does not fit the empty pool.
     TooLarge,
     /// It waits for a stage that never ends.
     Deadlocked,
-    /// It waited in a queue and no event was left.
+    /// It waited in a queue when no event was left.
     Starved,
     /// It waited when the run was cut at its horizon.
     Cut,
@@ -288,13 +290,13 @@ pub struct StuckRecord<'a> {
     pub row: u64,
     /// Number of its waiting tasks.
     pub tasks: u64,
-    /// Number of the first of them within its job.
+    /// Number of the first waiting task within its job.
     pub first: u64,
     /// Number of earlier launches.
     pub attempt: u32,
-    /// When its row was submitted.
+    /// The instant at which its row was submitted.
     pub submit: Time,
-    /// When they began to wait: the earliest possible start, or the time of their last stop. `None` if they could never start.
+    /// The instant at which its tasks began to wait: the earliest possible start, or their last stop. `None` if they could never start.
     pub release: Option<Time>,
     /// The duration of each task.
     pub duration: Span,
@@ -305,7 +307,7 @@ pub struct StuckRecord<'a> {
 }
 
 impl StuckRecord<'_> {
-    /// Returns whether its tasks were launched before, and were stopped or failed.
+    /// Returns whether its tasks were launched before and then stopped or failed.
     pub fn was_launched(&self) -> bool {
         self.attempt > 0
     }
@@ -316,10 +318,10 @@ pub trait Recorder: Send {
     /// Records a new user; user ids are consecutive.
     fn user(&mut self, _user: UserId, _name: &str) {}
 
-    /// Records a submitted row. Rows of an unfinished job are reported early.
+    /// Records a submitted row. If a job has rows at several instants, its later rows are reported early.
     fn submitted(&mut self, _row: &TaskSet, _stage: Option<&str>, _first_of_job: bool) {}
 
-    /// Integrates the state, which was constant from `from` to `to` (later). Called before anything changes at `to`.
+    /// Integrates the state, which was constant from `from` to `to` (which is later). Called before any change at `to`.
     fn interval(&mut self, _from: Time, _to: Time, _state: &State) -> Result<()> {
         Ok(())
     }
@@ -327,22 +329,22 @@ pub trait Recorder: Send {
     /// Records a launch of equal tasks.
     fn launched(&mut self, _launch: &Launch) {}
 
-    /// Records a decision on a user; the books are those before it.
+    /// Records a decision on a user; the books are those before the decision.
     fn decided(&mut self, _decision: &Decision, _books: &Books) -> Result<()> {
         Ok(())
     }
 
-    /// Returns whether [`Recorder::decided`] is to be called.
+    /// Returns whether the engine must call [`Recorder::decided`].
     fn wants_decisions(&self) -> bool {
         false
     }
 
-    /// Returns whether it reads [`Books::wanted`].
+    /// Returns whether the recorder reads [`Books::wanted`].
     fn wants_waiting_demand(&self) -> bool {
         false
     }
 
-    /// Records tasks that have ended, were stopped, or were running when the run ended.
+    /// Records tasks that have ended, were stopped, or were running at the end of the run.
     fn tasks(&mut self, _tasks: &TaskRecord) -> Result<()> {
         Ok(())
     }
@@ -357,7 +359,7 @@ pub trait Recorder: Send {
         Ok(())
     }
 
-    /// Records the end of the instant `now`; the users in `changed` have another allocation or pending demand than before it.
+    /// Records the end of the instant `now`; the users in `changed` have another allocation or pending demand than before this instant.
     fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Result<()> {
         Ok(())
     }
@@ -365,7 +367,7 @@ pub trait Recorder: Send {
     /// Records that the next task of a user may have changed although its allocation and pending demand have not.
     fn head(&mut self, _user: UserId) {}
 
-    /// Prefetches the state of a user; a fact on it follows soon.
+    /// Prefetches the state of a user about which a fact follows soon.
     fn fetch(&self, _user: UserId) {}
 
     /// Reports progress, or ends the run with an error such as [`Error::Interrupted`](plimsoll_base::error::Error::Interrupted). Called

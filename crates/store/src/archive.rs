@@ -1,7 +1,7 @@
 //! Zip archives with the same bytes for the same files: sorted, without times and owners.
 //!
-//! Archives from other sources are read within bounds: their entries must be plain files with distinct names, and at most a given number
-//! of bytes is unpacked. Nothing is unpacked into files here; entries are read, summed, or parsed as text.
+//! Archives from other sources are read within bounds: their entries must be plain files with distinct names, and at most a given number of
+//! bytes is unpacked. This module unpacks nothing into files: it reads entries, computes their digests, or returns them as text.
 
 mod catalogue;
 mod header;

@@ -1,8 +1,8 @@
 //! Encodes columns of a table as Parquet pages. The encoding follows from the column's declaration and the number of distinct values.
 //!
 //! Repetitive columns are stored as keys of a dictionary; of numbers, only while it is short. Other columns are stored as differences from
-//! row to row: 64 integers at a time are packed to the width of their largest difference, and a name omits the prefix that it shares with
-//! the name before. Other doubles are stored plain. A constant column is a dictionary of one value. A column of a row group is one page,
+//! row to row. Integers are packed 64 at a time, to the width of their largest difference. A name omits the prefix that it shares with the
+//! name before. Other doubles are stored plain. A constant column is a dictionary of one value. A column of a row group is one page,
 //! compressed if a sample shows that this pays.
 
 use polars_parquet::parquet::CowBuffer;
@@ -276,7 +276,7 @@ fn are_seconds(values: &[i64]) -> bool {
     values.iter().take(64).all(|value| value % 1_000_000 == 0)
 }
 
-/// Encodes numbers by a dictionary, if they repeat: it has at most about an eighth as many entries as there are numbers.
+/// Encodes numbers by a dictionary; returns `None` unless they repeat so often that there are at least about eight numbers per entry.
 fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option<Numbered> {
     if distinct || values.is_empty() {
         return None;

@@ -38,7 +38,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Returns the file as it will be when placed.
+    /// Returns the name and the digest that the file will have when it is placed.
     pub fn written(&self) -> &WrittenFile {
         &self.written
     }
@@ -182,7 +182,7 @@ pub fn write_with<T>(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<T>
     let mut out = BufWriter::with_capacity(1 << 16, begin(path)?);
     let result = write(&mut out)?;
     let temporary = out.into_inner().map_err(|error| Error::output(path, error.into_error()))?;
-    // It may have been written in any order, so it has no digest.
+    // The file may have been written in any order, so it has no digest.
     complete(path, temporary, String::new())?.place()?;
     Ok(result)
 }

@@ -313,7 +313,7 @@ impl StoredColumn {
     fn each<A: 'static>(&self, dtype: ArrowDataType, mut take: impl FnMut(&A)) -> std::result::Result<(), String> {
         self.arrays.iter().try_for_each(|array| {
             let array = guarded(|| cast_default(array.as_ref(), &dtype))?;
-            take(array.as_any().downcast_ref().expect("an array of the type that was asked for"));
+            take(array.as_any().downcast_ref().expect("an array of the requested type"));
             Ok(())
         })
     }

@@ -120,7 +120,7 @@ fn check_schema(path: &Path, bytes: &[u8]) -> Result<()> {
     struct Said {
         schema: u32,
     }
-    // The reader of the rest reports damage.
+    // Damage is reported later, when the whole record is parsed.
     let Ok(Said { schema: said }) = serde_json::from_slice(bytes) else { return Ok(()) };
     let what = match said.cmp(&VERSION) {
         Ordering::Equal => return Ok(()),

@@ -224,7 +224,7 @@ fn damaged(path: &Path, problem: &str) -> Error {
     Error::trace(path, 0, "", format!("not a readable Parquet file: {problem}"))
 }
 
-/// The largest amount for which a double represents every digit.
+/// A double represents every digit of an amount below this bound.
 const EXACT: u64 = 1_000_000_000_000_000;
 
 /// Writes all rows of a source as a canonical Parquet trace; returns their number. `layout` is that of the same source.

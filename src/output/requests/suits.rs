@@ -53,7 +53,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks that each distribution is of one policy and one cell. Errors: a setting has several values and no key.
+    /// Checks that each distribution is of one policy and one cell. Errors: the policy or an axis has several values after the filter, but
+    /// is not used as x, rows, series or facet.
     pub(super) fn keyed(&self, request: &Request) -> Result<()> {
         let named = || request.x.iter().chain(&request.rows).chain(&request.series).chain(&request.facet);
         let passing = |field: &Field, values: &[String], datum: &dyn Fn(&str) -> Datum| -> Vec<String> {

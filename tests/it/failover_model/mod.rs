@@ -27,7 +27,7 @@ use step::{Action, Model};
 use strike::Fault;
 use watch::Seen;
 
-/// What messages may be late.
+/// Which messages may be late.
 #[derive(Clone, Copy, Debug)]
 enum Late {
     /// All of them.
@@ -43,7 +43,7 @@ struct Bounds {
     online: bool,
     capacity: u64,
     late: Late,
-    /// Whether the units run when the check begins, or are still to be asked for.
+    /// Whether the units run when the check begins; otherwise they are requested during the check.
     runs: bool,
     faults: u8,
     moves: u8,
@@ -63,11 +63,11 @@ impl Bounds {
         };
         let early = [u8::from(self.runs); 2];
         let (wants, faults, moves) = ([vec![1], vec![1]], self.faults, self.moves);
-        // A quota equal to the request: an uncounted invented request would show.
+        // The quota equals the sum of the requests, so a scheduler that does not count invented requests would exceed it.
         Model { setup, wants, early, faults, moves, quota: 2, prompt }
     }
 
-    /// Explores everything, and prints how much that was.
+    /// Explores all states, prints their number, and checks that no invariant is violated.
     fn explore(self) -> Found {
         let start = std::time::Instant::now();
         let found = search(&self.model(Rules::ALL), &[]);
@@ -82,13 +82,14 @@ impl Bounds {
             println!("    {invariant}: {what}, after {} steps: {way:#?}", way.len());
         }
         assert!(found.complete && found.violations.is_empty(), "{self:?}");
-        // The scheduler grants a role nothing on a machine that has not acknowledged a loss of it.
+        // This path cannot occur, since the scheduler grants no unit of a role on a machine that has not acknowledged all losses of the
+        // role.
         assert!(!found.paths.contains(watch::CROSSES), "{self:?}");
         found
     }
 }
 
-/// All units run, and up to three faults occur; all recovery paths of FuxiMaster are covered.
+/// Up to three faults occur. The explorations together take every recovery path of FuxiMaster.
 #[test]
 fn three_faults_harm_nobody_and_every_way_to_recover_is_taken() {
     let mut paths = BTreeSet::new();
@@ -97,7 +98,7 @@ fn three_faults_harm_nobody_and_every_way_to_recover_is_taken() {
         let bounds = Bounds { online, capacity, late: Late::Orders, runs: true, faults: 3, moves: 0 };
         paths.extend(bounds.explore().paths);
     }
-    // Units are asked for, fulfilled and given back while two things go wrong.
+    // Units are requested, granted and returned while two faults occur.
     for online in [false, true] {
         for (capacity, runs, moves) in [(1, false, 0), (2, true, 1)] {
             let bounds = Bounds { online, capacity, late: Late::Orders, runs, faults: 2, moves };
@@ -120,11 +121,11 @@ fn slow_links_harm_nobody() {
     }
 }
 
-/// Without any one rule an online worker is stopped, and the way there is short.
+/// If any one rule is removed, an online worker is stopped (I1) after few steps.
 #[test]
 fn each_rule_is_missed() {
     let steps = |rule: Rule| {
-        // Two of them matter only to applications that return units.
+        // Two of the rules have an effect only if applications return units.
         let moves = u8::from(matches!(rule, Rule::SurplusToAm | Rule::SequenceNumbers));
         let faults = 3 - moves;
         let bounds = Bounds { online: false, capacity: 2, late: Late::Orders, runs: true, faults, moves };
@@ -160,8 +161,9 @@ fn fencing_is_missed() {
     assert!(found.violations.iter().any(|(invariant, ..)| *invariant == "I7"), "{:?}", found.violations);
 }
 
-/// A cap and the plan for it take different paths. A worker could start under an old cap and a new plan, be stopped by the older order that
-/// is still in flight, and start again; but the place is granted again only after the Tubo has acknowledged the older order.
+/// A cap and the plan for it take different paths. A worker could start under an old cap and a new plan, be stopped by an older order that
+/// is still in flight, and start again. This does not happen, since FuxiMaster grants the place again only after the Tubo has acknowledged
+/// the older order.
 #[test]
 fn a_start_does_not_cross_an_older_order() {
     let (app, machine) = (AppId(0), MachineId(1));
@@ -174,24 +176,24 @@ fn a_start_does_not_cross_an_older_order() {
         Action::Deliver(first, Endpoint::Master),
         grant,
         Action::Deliver(Endpoint::Master, tubo),
-        // The cap is there, but not the hint, and both FuxiMaster and the Tubo die.
+        // The cap has arrived, but the hint has not. FuxiMaster and the Tubo die.
         Action::Fault(Fault::MasterDies),
         Action::Fault(Fault::TuboDies(machine)),
         Action::MasterStarts,
         Action::WindowEnds,
-        // The Tubo joins late with a cap that no other role knows, while no application requests it.
+        // The Tubo joins late with a cap that no other process knows and no application master requests.
         Action::Fault(Fault::AppDies(app)),
         Action::AppTimeout(app),
         Action::TuboStarts(machine),
         Action::AppStarts(app),
-        // It should drop the cap, then receive it again; the plan is faster than both.
+        // The Tubo is ordered to drop the cap and would later receive it again; the plan arrives before both orders.
         Action::Deliver(Endpoint::Master, second),
     ];
     let mut state = way.iter().fold(model.first(), |state, action| {
         assert!(model.actions(&state).contains(action), "{action:?}");
         model.apply(&state, *action, &mut Seen::default())
     });
-    // It is asked for and there is room, but the Tubo has not answered.
+    // The unit is requested and there is room, but it is not granted, since the Tubo has not acknowledged the loss.
     assert!(!model.calm(&state).contains(&grant));
     let running = |state: &State| state.host(machine).tubo.running.get(RoleId(0));
     let mut seen = Seen::default();
@@ -205,7 +207,7 @@ fn a_start_does_not_cross_an_older_order() {
     assert!(!seen.paths.contains(watch::CROSSES) && seen.violations.is_empty(), "{seen:?}");
 }
 
-/// Three faults and a move: minutes.
+/// Explores three faults and one move, which takes minutes.
 #[test]
 #[ignore = "slow: a few minutes"]
 fn more_of_everything_harms_nobody() {

@@ -1,4 +1,4 @@
-//! Canonical states: states that differ only in numbers without any further effect are made equal.
+//! Canonical states: states are made equal if they differ only in numbers that have no effect.
 //!
 //! Messages, FuxiMasters and application masters are numbered. Only comparisons of numbers matter: equal, smaller, or the next one. So the
 //! numbers of each stream are replaced by the smallest numbers with the same comparisons, and numbers that are not compared any more by 0.
@@ -58,7 +58,8 @@ macro_rules! write {
     };
 }
 
-/// Visits every number of a state with its stream: message numbers, or epochs. Once to read, once to write.
+/// Defines a function that visits every message number, or every epoch, of a state with its stream. The macro is used twice: to read the
+/// numbers and to write them.
 macro_rules! visitor {
     ($name:ident, $open:ident, $iter:ident $(, $m:tt)?) => {
         fn $name(setup: &Setup, state: &$($m)? State, epochs: bool, visit: &mut dyn FnMut(Stream, &$($m)? u32)) {
@@ -197,10 +198,11 @@ macro_rules! visitor {
 visitor!(read, read, iter);
 visitor!(rewrite, write, iter_mut, mut);
 
-/// The number of the last message of every stream: numbers are counted back from it, so a late receiver changes only its own number.
+/// The number that the last message of a stream of caps, hints or reports gets. Earlier messages are numbered backwards from it, so a
+/// receiver that is behind changes only its own number.
 const LAST: u32 = 9;
 
-/// What becomes of the numbers of a stream: small numbers that compare in the same way.
+/// Appends the new numbers of a stream: small numbers that compare in the same way.
 fn rank(words: &[u64], ranks: &mut Vec<u32>) {
     let start = ranks.len();
     let (kind, epoch) = (words[0] >> 40, words[0] >> 16 & 0xff);
@@ -214,13 +216,13 @@ fn rank(words: &[u64], ranks: &mut Vec<u32>) {
             Some((0, _)) if chiefs || masters => 1,
             None => u32::from(plans),
             Some((_, rank)) if plans || chiefs => rank + 1,
-            // Of these it matters, too, which is the next.
+            // In the other streams it also matters whether a number is the next one.
             Some((before, rank)) => rank + (number - before).min(2),
         });
     }
     if kind < 3 && epoch > 0 {
         let most = ranks[ranks.len() - 1];
-        assert!(most < LAST, "a stream is longer than was thought");
+        assert!(most < LAST, "a stream has too many numbers for LAST");
         ranks[start..].iter_mut().for_each(|rank| *rank += LAST - most);
     }
 }
@@ -247,7 +249,7 @@ pub fn renumber(setup: &Setup, state: &mut State) {
     }
 }
 
-/// The last plan of an application master is the last one that any role has seen.
+/// Sets the plan counter of each application master to its largest plan number in the state.
 fn count_plans(setup: &Setup, state: &mut State, words: &[u64], ranks: &[u32]) {
     let last = |app: AppId, epoch: u32| {
         let of = |machine| Stream::Plans(machine, app, epoch).word(0) >> 16;
@@ -266,14 +268,14 @@ fn count_plans(setup: &Setup, state: &mut State, words: &[u64], ranks: &[u32]) {
     }
 }
 
-/// Forgets what nothing will be compared with.
+/// Clears the numbers and plans that no later step compares.
 fn forget(setup: &Setup, state: &mut State) {
     let (epoch, alive) = (state.chief.epoch, state.chief.master.is_some());
     let gone = |at: Position| at != Position::default() && (!alive || at.epoch < epoch);
     if let Some(master) = &state.chief.master {
         let settled = |tenant: &&plimsoll::control::master::Tenant| tenant.least > 0 && tenant.least <= tenant.epoch;
         if master.tenants.values().any(|tenant| settled(&tenant)) {
-            let master = Arc::make_mut(&mut state.chief).master.as_mut().expect("it lives");
+            let master = Arc::make_mut(&mut state.chief).master.as_mut().expect("a live master");
             master.tenants.values_mut().filter(|tenant| settled(&&**tenant)).for_each(|tenant| tenant.least = 0);
         }
     }
@@ -305,8 +307,7 @@ fn forget(setup: &Setup, state: &mut State) {
         if state.ledger.planner[app.index()] > 0 && state.app(app).old.is_none() {
             Arc::make_mut(&mut state.ledger).planner[app.index()] = 0;
         }
-        // The numbers of plans are kept only to be compared with what Tubos say of workers that have done their tasks,
-        // and here no task is ever done.
+        // The plan numbers in `planned` are compared only with reports of Tubos about finished workers. In this model no task finishes.
         let plans = |own: &Option<AppMaster>| own.as_ref().is_some_and(|own| !own.planned.is_empty());
         if plans(&state.app(app).newest) || plans(&state.app(app).old) {
             let masters = state.app_mut(app);
@@ -318,7 +319,7 @@ fn forget(setup: &Setup, state: &mut State) {
             if gone(own.at) && state.line(Endpoint::Master, Endpoint::App(app, own.epoch)).is_empty() {
                 let masters = state.app_mut(app);
                 let own = if newest { &mut masters.newest } else { &mut masters.old };
-                own.as_mut().expect("it is there").at = Position::default();
+                own.as_mut().expect("the master was found above").at = Position::default();
             }
         }
     }

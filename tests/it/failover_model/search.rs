@@ -1,7 +1,8 @@
 //! All states, breadth first.
 //!
-//! A state is stored as the numbers of its parts, and each part is stored once (44 bytes a state; the same few thousand
-//! FuxiMasters, Tubos and queues make up millions of states). The search is breadth first, so the first violation is a nearest one.
+//! Each part of a state is stored once and numbered. A state is a key of eleven part numbers (44 bytes), since millions of states consist
+//! of the same few thousand FuxiMasters, Tubos and queues. The search is breadth first, so no violation is nearer to the first state than
+//! the one that is found first.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -55,7 +56,7 @@ impl Hasher for Quick {
 
 type Table<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 
-/// Each value once.
+/// Stores each value once.
 struct Bank<T> {
     items: Vec<Arc<T>>,
     index: Table<Arc<T>, u32>,
@@ -66,7 +67,7 @@ impl<T: Hash + Eq> Bank<T> {
         Bank { items: Vec::new(), index: Table::default() }
     }
 
-    /// The number of a value; `known` is a value with its number, often the same one.
+    /// Returns the number of a value. `known` is a value with its number; often it is the same value, which saves the search.
     fn number(&mut self, item: &Arc<T>, known: Option<(&Arc<T>, u32)>) -> u32 {
         if let Some((_, number)) = known.filter(|(other, _)| Arc::ptr_eq(item, other)) {
             return number;
@@ -131,7 +132,7 @@ impl Parts {
     }
 }
 
-/// The keys of all states, and where each is: open addressing over the list itself.
+/// The keys of all states, and a hash table of their positions in the list (open addressing).
 struct Keys {
     list: Vec<Key>,
     slots: Vec<u32>,
@@ -151,7 +152,7 @@ impl Keys {
         slot
     }
 
-    /// The number of a key and whether it is new.
+    /// Returns the number of a key and whether the key is new.
     fn insert(&mut self, key: Key) -> (u32, bool) {
         if self.list.len() * 2 >= self.slots.len() {
             self.slots = vec![EMPTY; (self.slots.len() * 2).max(1 << 16)];
@@ -171,14 +172,14 @@ impl Keys {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Nothing within the bounds was left out.
+    /// Whether all states within the bounds were visited.
     pub complete: bool,
     pub states: usize,
     pub transitions: u64,
-    /// The most steps from the first state to any other, on a shortest way.
+    /// The largest distance between the first state and another state, in steps.
     pub depth: usize,
     /// The longest line of messages.
     pub longest: usize,
@@ -190,17 +191,17 @@ pub struct Found {
     pub parts: [usize; 5],
     /// Violated invariants, each with a description and the actions that lead to a nearest violating state.
     pub violations: Vec<(&'static str, String, Vec<Action>)>,
-    /// Ways to recover that were taken somewhere.
+    /// The recovery paths that were taken in any step.
     pub paths: std::collections::BTreeSet<&'static str>,
 }
 
-/// Explores everything, or until one of `until` is violated.
+/// Explores all states, or stops when an invariant of `until` is violated.
 pub fn search(model: &Model, until: &[&str]) -> Found {
     let (chiefs, apps, hosts) = (Bank::new(), Bank::new(), Bank::new());
     let mut parts = Parts { chiefs, apps, hosts, inboxes: Bank::new(), ledgers: Bank::new() };
     let mut keys = Keys { list: Vec::new(), slots: Vec::new() };
     let mut parents: Vec<u32> = Vec::new();
-    // Where a state goes if nothing more goes wrong: itself if it is at rest.
+    // For each state its first successor without a fault, or the state itself if it is at rest.
     let mut calmer: Vec<u32> = Vec::new();
     let mut found = Found::default();
     let first = model.first();
@@ -295,7 +296,7 @@ fn path_to(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], mut at: u
 
 /// Checks that every state reaches a state at rest without further faults, and records the largest number of steps.
 fn settle(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], calmer: &[u32], found: &mut Found) {
-    // Steps to rest, plus one; 0: not known yet; `ON_WAY`: on the way that is walked.
+    // Per state: the steps to rest plus one; 0 if not known yet; `ON_WAY` if the state is on the current path.
     const ON_WAY: u32 = u32::MAX;
     let mut steps = vec![0_u32; calmer.len()];
     for start in 0..calmer.len() {
@@ -307,7 +308,7 @@ fn settle(model: &Model, parts: &Parts, keys: &Keys, parents: &[u32], calmer: &[
             at = calmer[at] as usize;
         }
         if steps[at] == ON_WAY {
-            let what = "it never comes to rest".to_owned();
+            let what = "the cluster never comes to rest".to_owned();
             found.violations.push(("I8", what, path_to(model, parts, keys, parents, at)));
             return;
         }

@@ -10,7 +10,7 @@ use plimsoll::control::setup::{AppId, Setup};
 use plimsoll::control::tubo::Tubo;
 use plimsoll::units::MachineId;
 
-/// How many machines and applications there are.
+/// The numbers of machines and applications.
 pub const MACHINES: usize = 2;
 pub const APPS: usize = 2;
 
@@ -32,7 +32,7 @@ pub struct Masters {
     pub dead: Option<AppMaster>,
     /// The epoch of the newest, alive or dead.
     pub epoch: u32,
-    /// The least epoch that FuxiMaster has ordered.
+    /// The least epoch of a new master, as last requested by FuxiMaster.
     pub least: u32,
     /// Whether the links of FuxiMaster to the newest and to the old master are cut.
     pub cut: [bool; 2],
@@ -84,7 +84,7 @@ pub struct Ledger {
     pub faults: u8,
     /// The number of request changes of each application.
     pub wants: [u8; APPS],
-    /// Times that an application has left a machine that was out of sight.
+    /// The number of times that an application has given up its units on an unreachable machine.
     pub moves: u8,
 }
 
@@ -116,7 +116,7 @@ impl State {
         State {
             chief: Arc::new(Chief { master: None, epoch: 0 }),
             apps: std::array::from_fn(|_| Arc::default()),
-            hosts: hosts.try_into().expect("as many machines as there must be"),
+            hosts: hosts.try_into().expect("the setup has MACHINES machines"),
             inboxes: std::array::from_fn(|_| Arc::default()),
             ledger: Arc::default(),
         }

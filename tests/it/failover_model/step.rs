@@ -1,8 +1,8 @@
 //! The actions of the failover model and their effects on a cluster.
 //!
-//! Time is abstract: a timer may fire whenever the order of the timers allows. Heartbeats are far apart compared with
-//! messages, time-outs with heartbeats, and the recovery window with time-outs. Therefore a heartbeat without effect is
-//! omitted, only an unreachable node times out, and the window ends when every reachable node has reported.
+//! Time is abstract: a timer may fire whenever the order of the timers allows. The time between heartbeats is much longer than a message
+//! delay, a time-out is much longer than the time between heartbeats, and the recovery window is much longer than a time-out. Therefore a
+//! heartbeat without effect is omitted, only an unreachable node times out, and the window ends when every reachable node has reported.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::state::{Chief, Host, State};
 use super::strike::{self, Fault};
 use super::watch::Seen;
 
-/// Something that can happen.
+/// A step of the cluster: an event, a decision or a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// The message at the head of a line arrives.
@@ -29,7 +29,7 @@ pub enum Action {
     Heal(MachineId),
     /// The link between FuxiMaster and the newest, or the old, master of an application is restored.
     HealApp(AppId, usize),
-    /// The application changes its mind.
+    /// The application makes its next demand (`Model::wants`).
     Want(AppId),
     AppTimeout(AppId),
     TuboTimeout(MachineId),
@@ -96,7 +96,7 @@ impl Model {
         actions
     }
 
-    /// Whether an application has stable units on a machine that is out of sight.
+    /// Returns whether an application has stable units on a machine that is out of sight.
     fn would_move(&self, state: &State, app: AppId, machine: MachineId) -> bool {
         let stable = |role: &RoleId| self.setup.role(*role).stable;
         state.app(app).newest.as_ref().is_some_and(|master| {
@@ -105,7 +105,7 @@ impl Model {
         })
     }
 
-    /// Returns the actions that are neither faults nor decisions to move, in the order of a cluster at rest: messages,
+    /// Returns the actions that are neither faults nor decisions to move, in the order of a cluster without further faults: messages,
     /// starts, then the timers from the fastest to the slowest, then grants.
     pub fn calm(&self, state: &State) -> Vec<Action> {
         let mut actions: Vec<Action> = state.lines().map(|line| Action::Deliver(line.from, line.to)).collect();
@@ -167,7 +167,7 @@ impl Model {
         grants
     }
 
-    /// The units that there are for FuxiMaster, invented requests included.
+    /// Returns the number of units that FuxiMaster has allocated, including those of invented requests.
     pub fn allocated(&self, master: &Master) -> u64 {
         master.sites.iter().map(|site| site.alloc.total()).sum()
     }
@@ -222,7 +222,7 @@ impl Model {
             })
     }
 
-    /// Returns the heartbeat messages of a tubo that would change their receivers. A tubo sends them on silent links only.
+    /// Returns the heartbeat messages of a tubo that would change their receivers. A tubo sends them on idle links only.
     fn tubo_says(&self, state: &State, machine: MachineId) -> Vec<(Endpoint, Message)> {
         let (host, tubo) = (state.host(machine), Endpoint::Tubo(machine));
         let waits = host.tubo.caps.iter().any(|(role, count)| count > host.tubo.plan(role));
@@ -332,7 +332,7 @@ impl Model {
                 }
             }
             Action::AppBeat(app, epoch) => {
-                let master = state.app(app).with_epoch(epoch).expect("only who lives beats");
+                let master = state.app(app).with_epoch(epoch).expect("only a live master sends heartbeats");
                 if let Some(message) = self.app_says(state, master) {
                     self.send(&mut next, Endpoint::App(app, epoch), Endpoint::Master, message, seen);
                 }
@@ -366,7 +366,7 @@ impl Model {
         self.act(next, Endpoint::Master, outputs, seen);
     }
 
-    /// A new master of an application starts, from what the newest one has on disk.
+    /// Starts a new master of an application from the state that its newest master has on disk.
     fn start_app(&self, next: &mut State, app: AppId, seen: &mut Seen) {
         let masters = next.app_mut(app);
         masters.epoch = masters.least.max(masters.epoch + 1);
@@ -376,7 +376,7 @@ impl Model {
             None => AppMaster::start(app),
         };
         if let Some(newest) = masters.newest.take() {
-            // Of two that live on although they were given up, the older one is let die.
+            // At most one replaced master stays alive. If there is one already, it dies.
             let gone = masters.old.replace(newest).map(|old| Endpoint::App(app, old.epoch));
             masters.cut[1] = masters.cut[0];
             next.lose(|_, to| Some(to) == gone);
@@ -395,7 +395,7 @@ impl Model {
                 self.master_input(next, master::MasterInput::Message(message), seen);
                 if let Some(before) = before {
                     let fenced = before.master == next.chief.master;
-                    seen.check("I7", fenced, || "a superseded master was listened to".to_owned());
+                    seen.check("I7", fenced, || "a message of a superseded master was accepted".to_owned());
                     seen.mark_if(fenced, "an old application master is refused");
                 }
             }
@@ -415,7 +415,7 @@ impl Model {
 
     fn master_input(&self, next: &mut State, input: master::MasterInput, seen: &mut Seen) {
         let before = next.chief.clone();
-        let was = before.master.as_ref().expect("only who lives is told");
+        let was = before.master.as_ref().expect("only a live FuxiMaster receives input");
         let (master, outputs) = was.clone().step(&self.setup, input);
         next.chief = Arc::new(Chief { master: Some(master), epoch: before.epoch });
         seen.after_master(self, next, was, &outputs);
@@ -429,7 +429,7 @@ impl Model {
         } else {
             &mut masters.old
         };
-        let before = side.take().expect("only who lives is told");
+        let before = side.take().expect("only a live master receives input");
         let (master, outputs) = before.clone().step(&self.setup, input);
         seen.after_app(&self.setup, &mut next.ledger, &before, &master, &outputs);
         let masters = Arc::make_mut(&mut next.apps[app.index()]);
@@ -465,7 +465,7 @@ impl Model {
         }
     }
 
-    /// Does what a step asks for.
+    /// Executes the outputs of a step.
     fn act(&self, next: &mut State, from: Endpoint, outputs: Vec<Output>, seen: &mut Seen) {
         for output in outputs {
             match output {
@@ -489,7 +489,7 @@ fn is_before(message: &Message, epoch: u32) -> bool {
     }
 }
 
-/// Whether the sender is a master of an application of which FuxiMaster knows a newer one.
+/// Returns whether the sender is an application master and FuxiMaster accepts only newer masters of its application.
 fn superseded(state: &State, from: Endpoint) -> bool {
     match (from, &state.chief.master) {
         (Endpoint::App(app, epoch), Some(master)) => !master.tenants[&app].accepts(epoch),

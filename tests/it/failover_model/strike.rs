@@ -11,7 +11,7 @@ use super::state::{Line, State};
 use super::step::Model;
 use super::watch::Seen;
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     MasterDies,
@@ -71,7 +71,7 @@ impl Model {
             }
             Fault::AppDies(app) => {
                 let masters = next.app_mut(app);
-                let dead = masters.newest.take().expect("it lives");
+                let dead = masters.newest.take().expect("a live master");
                 masters.cut[0] = false;
                 masters.dead = Some(left(&self.setup, &dead));
                 next.lose(|_, to| to == Endpoint::App(app, dead.epoch));
@@ -110,7 +110,7 @@ impl Model {
     }
 }
 
-/// What an application master leaves on disk, with its epoch.
+/// Returns the state that an application master leaves on disk, with its epoch.
 pub fn left(setup: &Setup, dead: &AppMaster) -> AppMaster {
     dead.restart(setup, dead.epoch).0
 }

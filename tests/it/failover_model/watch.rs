@@ -37,8 +37,8 @@ pub const PATHS: [&str; 20] = [
     "units of a late Tubo end",
 ];
 
-/// A worker that a new plan and an old cap have started is stopped by an older order and starts again: harmless to I1,
-/// which does not count it as established yet, and what the wait for the acknowledgement of a loss is for.
+/// This sequence: a new plan and an old cap start a worker, an older order stops the worker, and the worker starts again. I1 is not
+/// violated, since the worker is not established yet. FuxiMaster waits for the acknowledgement of a loss in order to prevent this path.
 pub const CROSSES: &str = "a start crosses an older order";
 
 /// Observations of one step, or of all steps.
@@ -63,7 +63,7 @@ impl Seen {
         }
     }
 
-    /// Checks a step of FuxiMaster: I4, I5, I7, I10.
+    /// Checks a step of FuxiMaster: I4, I5, I7, I9, I10.
     pub fn after_master(&mut self, model: &Model, state: &State, before: &Master, outputs: &[Output]) {
         let (Some(master), setup) = (&state.chief.master, &model.setup) else { return };
         let silent = before.phase == Phase::Recovering && master.phase == Phase::Recovering;
@@ -88,7 +88,7 @@ impl Seen {
             }
         }
         let empty = master.sites.iter().all(|site| site.alloc.is_empty());
-        self.check("I10", master.phase == Phase::Normal || empty, || "it allocates while it recovers".to_owned());
+        self.check("I10", master.phase == Phase::Normal || empty, || "units allocated in recovery".to_owned());
         for (was, is) in before.tenants.values().zip(master.tenants.values()) {
             self.check("I7", was.epoch <= is.epoch, || "an older application master was accepted".to_owned());
         }
@@ -153,9 +153,9 @@ impl Seen {
 
     /// Checks a step of a Tubo: I1, I7.
     ///
-    /// A worker is established once no message from FuxiMaster to the Tubo is in flight. From then on it must not stop unless
-    /// its application master returns the unit, or omits it from its plan. A worker that has just been started may cross an
-    /// older order: caps and plans take different paths, so a plan that belongs to a new cap may meet an old cap.
+    /// A worker is established once no message from FuxiMaster to the Tubo is in flight. An established worker must not stop unless its
+    /// application master returns the unit or removes the worker from its plan. A worker that has just started may be stopped by an older
+    /// order: caps and plans take different paths, so a plan that belongs to a new cap may arrive while an old cap is in force.
     pub fn after_tubo(&mut self, setup: &Setup, state: &mut State, before: &Tubo, planned: bool) {
         let machine = before.machine;
         let running = state.host(machine).tubo.running.clone();
@@ -229,7 +229,7 @@ impl Seen {
             for &role in &roles {
                 let (runs, may) = (tubo.running.get(role), tubo.caps.get(role).min(tubo.plan(role)));
                 let fits = tubo.blind || runs == may;
-                self.check("I3", fits, || format!("machine {machine}: {runs} of role {role:?} run, {may} may"));
+                self.check("I3", fits, || format!("machine {machine}: {runs} of role {role:?} run, {may} are allowed"));
             }
         }
         let Some(master) = &state.chief.master else { return };
@@ -256,10 +256,10 @@ impl Seen {
     /// Checks that a cluster at rest is consistent: I8.
     pub fn rest(&mut self, model: &Model, state: &State) {
         let (setup, roles) = (&model.setup, model.setup.role_ids());
-        let master = state.chief.master.as_ref().expect("somebody would start it");
+        let master = state.chief.master.as_ref().expect("a cluster at rest has a FuxiMaster");
         for machine in setup.machine_ids() {
             let (tubo, site) = (&state.host(machine).tubo, &master.sites[machine.index()]);
-            self.check("I8", site.contact == Contact::Here, || format!("machine {machine} is not back"));
+            self.check("I8", site.contact == Contact::Here, || format!("machine {machine} is not in contact"));
             for &role in &roles {
                 let app = setup.role(role).app;
                 let hint = state.app(app).newest.as_ref().map_or(0, |own| own.hint(machine, role));

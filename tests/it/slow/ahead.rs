@@ -4,7 +4,7 @@ use super::{OnBlocked, Running, Simulation, need};
 use crate::slow_backfill::{Held, earliest, expected_end};
 
 impl Simulation<'_> {
-    /// Runs a round that visits every user in line. A task that does not start may get a reservation.
+    /// Runs a round that visits every waiting row in the order of the policy. A task that does not start may get a reservation.
     pub(super) fn backfill(&mut self, now: u64) {
         let estimate = |row: usize| self.rows[row].estimate.expect("backfilling needs estimates");
         let box_of = |task: &Running| {

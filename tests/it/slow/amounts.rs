@@ -20,7 +20,7 @@ pub fn share(config: &Config, user: usize, held: &[u64], capacity: &[u64]) -> Ra
     }
 }
 
-/// Returns the offer of each machine: its capacity, or slots.
+/// Returns the amounts that each machine offers: its capacity, or its slots.
 pub fn offers(config: &Config) -> Vec<Vec<u64>> {
     match config.policy {
         Policy::Slot(slots) => config.machines.iter().map(|_| vec![slots]).collect(),

@@ -1,7 +1,9 @@
-//! A format to begin with: a row a job of job, submit seconds and seconds, separated by commas.
+//! A template for a format. Each row is a job with three fields, separated by commas: its name, its submission time and its duration in
+//! seconds.
 //!
-//! Not modelled: all else. Source: none. Copy this file to `crates/sim/src/workload/formats` and add it to the list there. `swf.rs`
-//! reads fields between blanks, comments, and users from a column. A format is recognised by its first line that is not blank.
+//! Not modelled: all else. Source: none. Copy this file to `crates/sim/src/workload/formats` and add it to the list in `mod.rs`. See
+//! `swf.rs` for a format with fields between blanks, with comments, and with users in a column. A format is recognised by its first line
+//! that is not blank.
 
 use super::detect::are_numbers;
 use super::{FormatRow, FirstNames, dim};

@@ -1,7 +1,8 @@
-//! A kind of figure to begin with: values as points, a panel and a series each as the plan says.
+//! A template for a kind of figure: values as points, with one panel per facet and one curve per series of the plan.
 //!
-//! For means over runs begin with `bars.rs` (names along x) or `lines.rs` (numbers): `Means::of` has the mean of every panel,
-//! series and place. Charts for numbers along x are `points` and `small_multiples`, for names `bar_panels` and `boxes`.
+//! For means over runs, start from `bars.rs` (names along x) or `lines.rs` (numbers along x): `Means::of` computes the mean for every
+//! panel, series and place. The charts for numbers along x are `points` and `small_multiples`; those for names are `bar_panels` and
+//! `boxes`.
 
 use super::{Draw, KindRow, X, data, x_axis};
 use crate::output::figure::{Panel, Series, points};

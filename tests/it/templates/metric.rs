@@ -1,7 +1,8 @@
-//! A metric to begin with: one of the totals of a run, and one on the sampling grid.
+//! A template with two metrics: one of the totals of a run, and one on the sampling grid.
 //!
-//! An integer is `int`. A quantity without an existing total is collected in `totals.rs`, which receives every job and task
-//! (`crates/sim/src/record.rs`). A column with `.headline(..)` is in the summary on the terminal, others in tables and figures.
+//! A column of integers is declared with `int`. A quantity without an existing total is collected in `totals.rs`, which receives every job
+//! and task (`crates/sim/src/record.rs`). A column with `.headline(..)` is also in the summary on the terminal; all columns are in tables
+//! and figures.
 
 use super::{Metrics, float, mean};
 use plimsoll_base::column::Unit;

@@ -1,7 +1,8 @@
 //! Deserialises typed values from a tree; errors have the place of the wrong key or value.
 //!
 //! A text, or a table with one key, can be read as an enum; a list is never read as a struct. Rust types in serde's messages are replaced
-//! by words. If an error has lost its place, the place is found by the key or value in the error, provided that it occurs only once.
+//! by words. If an error has no place, the place is found by the key or value in the error, provided that the key or value occurs only
+//! once.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -22,7 +23,7 @@ impl Node {
     }
 }
 
-/// An error, and its place once that is known.
+/// An error, with its place once the place is known.
 #[derive(Debug)]
 struct Wrong {
     place: Option<Place>,
@@ -30,8 +31,8 @@ struct Wrong {
     message: String,
 }
 
-/// The key or value that an error is about. An enum with its tag among its fields is read after all of its fields, so its errors have lost
-/// their places.
+/// The key or value that an error is about. Serde buffers an internally tagged enum and deserialises it from the buffer, so errors in its
+/// fields have no place.
 #[derive(Debug)]
 enum Culprit {
     /// An unknown key.

@@ -70,7 +70,7 @@ impl<'a> CurveWalk<'a> {
         CurveWalk { points, join, next: 0 }
     }
 
-    /// Returns the value at `x`, which must not be below an earlier one. Of several points at one place, the last one counts.
+    /// Returns the value at `x`, which must not decrease from call to call. If several points have the same x, the last one counts.
     fn value(&mut self, x: f64) -> Option<f64> {
         while self.points.get(self.next).is_some_and(|point| point.0 <= x) {
             self.next += 1;

@@ -59,7 +59,7 @@ const MARGIN: f64 = 6.0;
 /// The least width of a panel next to another one.
 const PANEL: f64 = 200.0;
 
-/// A pool with more buckets has a row of panels to itself.
+/// If any pool has more buckets than this, each pool has a row of its own.
 const CROWD: usize = 12;
 
 /// Rims above this multiple of the water level are cut, unless a usage is higher.
@@ -132,7 +132,7 @@ impl<'a> Sheet<'a> {
         let used = most(&|bucket| bucket.used.filter(|used| drawable(*used)).unwrap_or(0.0));
         let cut = if level > 0.0 { rim.min((ABOVE * level).max(used)) } else { rim };
         let sunk = if pool.sunk { most(&|bucket| bucket.base + bucket.lent) } else { 0.0 };
-        // Bases may be far larger than the amount shared above them; they then extend to the edge.
+        // Bases may be far larger than the amount shared above them; they are then cut at the edge of the panel.
         let high = 1.08 * if cut > 0.0 { cut } else { sunk.max(1.0) };
         let low = -(1.05 * sunk).min(high);
         let all: f64 = chosen.iter().map(|bucket| bucket.width).sum();

@@ -209,7 +209,7 @@ impl Pen<'_> {
             Anchor::Middle => HPos::Center,
             Anchor::End => HPos::Right,
         };
-        // The backend divides sizes by 1.24 and moves a top anchor down by 0.76 em; both are compensated here.
+        // The backend divides sizes by 1.24 and moves a top anchor down by 0.76 em; this function compensates both.
         let lift = 0.76 * size;
         let (anchor, transform) = match run {
             TextDirection::Level => ((anchor.0, anchor.1 - lift), FontTransform::None),

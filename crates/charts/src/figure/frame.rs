@@ -132,7 +132,7 @@ struct Layout {
     y_name: Vec<String>,
     /// The height of the area below the lowest panel.
     below: f64,
-    /// Whether the legend is above the panels; below several rows of panels it would be far from the first one.
+    /// Whether the legend is above the panels; below several rows of panels it would be far from the first row.
     legend_above: bool,
     /// The height of the headings of panels.
     headings: f64,

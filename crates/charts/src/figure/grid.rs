@@ -288,7 +288,7 @@ mod tests {
     fn every_mark_is_drawn_and_explained_and_no_glyph_is_needed() {
         let svg = drawn(&["drf", "asset"], &[Mark::Holds, Mark::Fails]);
         assert!(svg.contains("holds on all instances tried") && svg.contains("fails, by a counterexample"));
-        assert!(!svg.contains("not defined"), "a panel that does not appear is not explained");
+        assert!(!svg.contains("not defined"), "a mark that does not appear is not explained");
         assert!(svg.is_ascii(), "marks are shapes");
         assert!(drawn(&["drf"], &[Mark::Unknown]).contains("not defined"));
         assert_eq!(svg, drawn(&["drf", "asset"], &[Mark::Holds, Mark::Fails]));

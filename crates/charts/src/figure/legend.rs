@@ -190,7 +190,7 @@ pub(super) fn marker(pen: &mut Pen, (x, y): (f64, f64), look: &SeriesStyle) {
     }
 }
 
-/// Draws a marker with a hole, for a value from few samples.
+/// Draws a marker with a hole, for a value of low confidence.
 pub(super) fn hollow(pen: &mut Pen, (x, y): (f64, f64), look: &SeriesStyle) {
     marker(pen, (x, y), look);
     pen.disc((x, y), 1.0, &WHITE);

@@ -27,7 +27,7 @@ const NAMES: f64 = 50.0;
 /// Intervals are cut if the axis would otherwise be longer by this factor.
 const FAR: f64 = 2.0;
 
-/// Returns a chart with room for `count` panels: of the same width, and as high as they need.
+/// Returns a chart with room for `count` panels: of the same width, and as high as the panels need.
 fn roomy(chart: &Chart, count: usize, (width, height): (f64, f64), below: f64) -> Chart {
     let room = (((chart.size_pt.0 - AROUND.0) / width) as usize).clamp(1, COLUMNS);
     let rows = count.div_ceil(room).max(1);
@@ -128,8 +128,8 @@ pub(super) fn groups<T: Clone>(
     })
 }
 
-/// Returns the part of an axis that shows all means and the near parts of their intervals, and the number of intervals that are cut: an
-/// interval much longer than the others would compress all others to a point. `None` if no interval is cut.
+/// Returns the part of an axis that shows all means and the near parts of their intervals, and the number of intervals that are cut. An
+/// interval much longer than the others would otherwise compress all others to a point. `None` if no interval is cut.
 pub(super) fn near(axis: &Axis, means: &[f64], ends: &[(f64, f64)]) -> Option<((f64, f64), usize)> {
     let fold = |values: &mut dyn Iterator<Item = f64>| {
         values
@@ -267,8 +267,8 @@ mod tests {
         let axis = Axis::number("x");
         assert_eq!(near(&axis, &[1.0, 3.0], &[(0.0, 2.0), (2.0, 5.0)]), None);
         assert_eq!(near(&axis, &[1.0, 3.0], &[(0.0, 2.0), (2.0, 50.0)]), Some(((0.0, 5.0), 1)));
-        assert_eq!(near(&axis, &[1.0, 3.0], &[(0.0, 2.0), (2.0, 6.0)]), None, "not for so little");
+        assert_eq!(near(&axis, &[1.0, 3.0], &[(0.0, 2.0), (2.0, 6.0)]), None, "the interval is too short to be cut");
         assert_eq!(near(&axis, &[1.0, f64::NAN], &[(0.0, 9.0)]), None, "one mean has nothing to compare with");
-        assert_eq!(near(&axis.clone().range(0.0, 9.0), &[1.0, 3.0], &[(0.0, 50.0)]), None, "as it is told");
+        assert_eq!(near(&axis.clone().range(0.0, 9.0), &[1.0, 3.0], &[(0.0, 50.0)]), None, "a fixed range stays");
     }
 }

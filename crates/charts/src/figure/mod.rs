@@ -1,6 +1,6 @@
 //! Charts: plain numbers in, one SVG text out.
 //!
-//! There is one drawing path: plotters draws at ten times the final size (its coordinates are integers) and the SVG has the final size in
+//! There is one drawing path. plotters draws at ten times the final size, since its coordinates are integers. The SVG has the final size in
 //! points, so a chart is ready for a column of a paper; `raster` converts it to PNG or PDF. A policy has the same colour, dashes, marker
 //! and hatch in every figure. The bytes depend on the arguments only.
 //!

@@ -116,7 +116,7 @@ pub fn sequence(title: &str, note: &str, lanes: &[String], rows: &[SequenceRow],
                     let back = ARROW * (tip - from).signum();
                     let text = cut(&row.text, (to - from).abs());
                     let (middle, half) = (0.5 * (from + to), 0.5 * font::width(&text, SIZE) + 1.5);
-                    // Lanes that cross the text are erased there.
+                    // The parts of lanes behind the text are erased.
                     pen.rectangle((middle - half, y - 2.0 - SIZE), (middle + half, y - 0.8), &WHITE);
                     pen.path(&[(from, y), (tip, y)], &color, 0.6);
                     pen.polygon(&[(tip, y), (tip - back, y - 2.0), (tip - back, y + 2.0)], &color);

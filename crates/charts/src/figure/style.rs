@@ -208,7 +208,7 @@ mod tests {
         let alone = looks(&["asset"]);
         let among = looks(&["cpu", "drf", "fifo", "asset", "slot:3"]);
         assert_eq!(alone[0], among[3]);
-        assert_ne!(among[0].color, among[1].color, "an unknown name keeps off the colours of the known");
+        assert_ne!(among[0].color, among[1].color, "an unknown name does not get the colour of a known one");
     }
 
     #[test]

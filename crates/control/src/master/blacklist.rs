@@ -2,7 +2,7 @@
 //! applications report it.
 //!
 //! The lower levels of Fuxi's blacklist (Zhang et al., VLDB 2014) are in the application master, which counts failures by role; single
-//! instances are not identified in the protocol. Health scores are not modelled; a machine without heartbeats is away.
+//! instances are not identified in the protocol. Health scores are not modelled. A machine that sends no heartbeats is marked as away.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,8 @@ use crate::setup::AppId;
 use plimsoll_base::units::MachineId;
 
 impl Master {
-    /// Replaces the bars of an application, also during the window. A machine that is newly barred for all roles is reported.
+    /// Replaces the bars of an application. This also works during the recovery window (`Phase::Recovering`). A machine that is newly
+    /// barred for all roles is reported.
     pub(super) fn bar(&mut self, turn: &mut PendingStep, app: AppId, bars: Vec<Bar>) {
         let Some(tenant) = self.tenants.get_mut(&app) else { return };
         let bars: BTreeSet<Bar> = bars.into_iter().collect();

@@ -24,7 +24,8 @@ impl Master {
         }
     }
 
-    /// Changes an allocation without notifying the application master, because that made the change itself or has finished.
+    /// Changes an allocation without notifying the application master, because the application master made the change itself or its
+    /// application is complete.
     pub(super) fn alter(&mut self, turn: &mut PendingStep, units: Units<i32>) {
         let Units { machine, role, count } = units;
         let spec = turn.setup.role(role);

@@ -2,7 +2,7 @@
 //!
 //! It stores nothing on disk. During the window (`Phase::Recovering`) a new FuxiMaster only receives reports. When the window ends, it
 //! rebuilds its tables from caps, requests and hints, and only then sends answers. The tables contain the allocations on each machine, and
-//! the requested and granted units of each role. The scheduler decides on grants; they are inputs, like the messages of other roles.
+//! the requested and granted units of each role. The scheduler decides on grants; grants are inputs, like the messages of other processes.
 //!
 //! Source: "Fuxi: stable resources for online services" (xingbao, third article on the Fuxi scheduler), and the rules that it omits; see
 //! `docs/failover.md`.
@@ -25,9 +25,9 @@ use turn::PendingStep;
 /// The phase of a FuxiMaster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// It only receives reports.
+    /// FuxiMaster only receives reports.
     Recovering,
-    /// It grants and answers.
+    /// FuxiMaster grants units and answers messages.
     Normal,
 }
 
@@ -37,7 +37,7 @@ pub enum Contact {
     /// This FuxiMaster has never received a message from the peer.
     #[default]
     Unknown,
-    /// It receives messages from the peer.
+    /// FuxiMaster receives messages from the peer.
     Here,
     /// The time-out has passed without a message.
     Away,
@@ -63,15 +63,15 @@ pub struct MachineAccount {
     claims: Counts,
     /// Applications that have reported the machine, completed ones included.
     blamed: BTreeSet<AppId>,
-    /// Whether the machine is blacklisted: enough applications have reported it, and FuxiMaster grants no units there.
+    /// Whether the machine is blacklisted: enough applications have reported it, and FuxiMaster grants no units on it.
     pub blacklisted: bool,
 }
 
 impl MachineAccount {
     /// Returns whether the cap of this role was reduced and the Tubo has not acknowledged it.
     ///
-    /// Until then the role may not be granted more units here. The plan for a new unit could meet the old cap, and the reduced cap, still
-    /// in flight, would then stop the worker.
+    /// Until then the role may not be granted more units on this machine. The plan for a new unit could arrive under the old cap and start
+    /// a worker, which the reduced cap, still in flight, would then stop.
     pub fn is_shrinking(&self, role: RoleId) -> bool {
         self.shrunk.contains_key(&role)
     }
@@ -136,7 +136,7 @@ impl Tenant {
 pub struct RoleAccount {
     /// Requested units, granted ones included.
     pub request: u32,
-    /// The part of the request that is a mock request: for any machine of the cluster.
+    /// The part of the request that is a mock request, which is valid for any machine of the cluster.
     pub mocked: u32,
     /// Allocated units.
     pub granted: u32,
@@ -369,7 +369,8 @@ impl Master {
         turn.start_app(app, tenant.least);
     }
 
-    /// Processes the heartbeat of an application master. An unknown one, or one with lost messages, is requested to report.
+    /// Processes the heartbeat of an application master. A master is requested to report if it is unknown, or if messages from it were
+    /// lost.
     fn app_beat(&mut self, turn: &mut PendingStep, from: Sender, at: Position) {
         if self.refuses(turn, from) {
             return;

@@ -76,8 +76,8 @@ impl Master {
         }
     }
 
-    /// Rebuilds the units on a machine that reported within the window. Returns offline units that are missing in the report of their
-    /// application master.
+    /// Rebuilds the units on a machine that reported within the window. Returns the offline units of applications with a report that are
+    /// not rebuilt yet: those above the request, and those without precedence (see [`Master::hinted`]).
     fn adopt_caps(&mut self, turn: &mut PendingStep, machine: MachineId, caps: &Counts) -> Counts {
         let rules = turn.setup.rules;
         let mut rest = Counts::default();

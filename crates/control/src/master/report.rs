@@ -65,8 +65,8 @@ impl Master {
         true
     }
 
-    /// Returns whether this is the next message of a present application master. An unknown one, or one with lost messages, is requested to
-    /// report.
+    /// Returns whether this is the next message of a present application master. A master is requested to report if it is unknown, or if
+    /// messages from it were lost.
     pub(super) fn is_next(&mut self, turn: &mut PendingStep, from: Sender, epoch: u32) -> bool {
         if self.refuses(turn, from) {
             return false;
@@ -131,5 +131,5 @@ impl Master {
 
 /// Returns the record of a sender's application. Panics: when there is none; such a sender has been refused.
 fn tenant_of(tenants: &mut BTreeMap<AppId, Tenant>, from: Sender) -> &mut Tenant {
-    tenants.get_mut(&from.app).expect("a unit without application is refused")
+    tenants.get_mut(&from.app).expect("a sender without application is refused")
 }

@@ -17,8 +17,8 @@ use plimsoll_sim::workload::synthetic::random::{numbered, stream};
 use rand::RngExt;
 
 impl World {
-    /// Returns the failures of a worker on a machine in an hour. With a larger share of faulty machines, the faulty machines of a smaller
-    /// share stay faulty.
+    /// Returns the failures per hour of a worker on a machine. If the share of faulty machines is larger, the machines that are faulty
+    /// under a smaller share are faulty, too.
     fn worker_rate(&self, machine: MachineId) -> f64 {
         let failures = &self.script.failures;
         let lot =

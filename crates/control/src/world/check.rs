@@ -1,4 +1,4 @@
-//! Checks of the invariants: after every step on the state that the step changed, and the agreement of all roles at the end.
+//! Checks of the invariants: after every step on the state that the step changed, and the agreement of all processes at the end.
 //!
 //! The invariants are listed in [`super::watch`], where violations are stored.
 
@@ -188,8 +188,8 @@ impl World {
         }
     }
 
-    /// Checks that the engine's books contain as many units everywhere as FuxiMaster has allocated or will grant, and as many tasks as are
-    /// requested.
+    /// Checks that the engine's books contain, for each machine and role, the units that FuxiMaster has allocated or will grant, and that
+    /// the number of unfinished tasks of each role equals its request.
     pub(super) fn check_books(&mut self) {
         let Some(master) = self.master.as_ref().filter(|master| master.phase == Phase::Normal) else { return };
         let mut allocated: BTreeMap<(MachineId, RoleId), u32> = BTreeMap::new();
@@ -293,7 +293,8 @@ impl World {
         self.tubos[machine.index()].plans.iter().find(|plan| plan.role == *role).map(|plan| (*role, plan.at.epoch))
     }
 
-    /// Checks a Tubo after a message: a superseded application master must not plan any more. A full cap replaces the one from disk.
+    /// Checks a Tubo after a message: a superseded application master must not plan any more. Also records whether the Tubo has applied all
+    /// messages of FuxiMaster.
     pub(super) fn check_planner(&mut self, machine: MachineId, before: Option<(RoleId, u32)>) {
         let tubo = &self.tubos[machine.index()];
         if tubo.at.number > 0 && Some(tubo.at) == self.position(machine) {
@@ -308,7 +309,7 @@ impl World {
         }
     }
 
-    /// Checks long after the last fault that all roles agree, and that no role exceeds its request.
+    /// Checks long after the last fault that all processes agree, and that no role exceeds its request.
     pub(super) fn check_agreement(&mut self) {
         self.check_sums();
         let mut found: Vec<(Option<MachineId>, Option<RoleId>, String)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Heartbeats and time-outs.
 //!
-//! A heartbeat that would change only FuxiMaster's clock is counted instead of delivered. After a message to or from it, a peer sends
-//! heartbeats until both sides agree again. Its time-out is checked only after a fault.
+//! A heartbeat that would change only FuxiMaster's clock is counted instead of delivered. After a message to or from a peer, the peer sends
+//! heartbeats until it agrees with FuxiMaster again. The time-out of a peer is checked only after a fault.
 
 use super::{CLOCKS, Event, World};
 use crate::app;

@@ -52,7 +52,7 @@ impl World {
         apps.into_iter().for_each(|app| self.forget_if_over(app));
     }
 
-    /// Makes the engine allocate as many units at these places as FuxiMaster has allocated, plus postponed ones.
+    /// Makes the engine's allocations at these places equal to those of FuxiMaster plus the postponed grants.
     pub(super) fn settle(&mut self, places: &[((MachineId, RoleId), Fate)]) {
         let Some(master) = &self.master else { return };
         let target = |&((machine, role), fate): &((MachineId, RoleId), Fate)| {

@@ -74,7 +74,7 @@ impl Log {
     }
 
     pub(super) fn unreachable(&mut self, now: Time, setup: &Setup, from: Endpoint, to: Endpoint, message: &Message) {
-        // FuxiMaster requests reports from all peers; absent peers are of no interest here.
+        // FuxiMaster requests reports from all peers; its requests to absent peers are not logged.
         if self.keep && !is_beat(message) && !matches!(message, Message::Ask { .. }) {
             let what = What::Message { from, to, sent: now, arrived: false };
             self.message(now, what, setup, from, to, message);

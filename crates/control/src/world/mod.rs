@@ -1,8 +1,8 @@
-//! A cluster under faults: an event loop that connects the step functions of the roles with clocks, a network and the engine.
+//! A cluster under faults: an event loop that connects the step functions of the processes with clocks, a network and the engine.
 //!
-//! The loop owns the state that is hidden from the roles: time, heartbeats and time-outs, dead processes, partitions, and message delays.
-//! All of it follows from the [`Script`] and its seed. Messages in flight to a dying process are lost, as with a connection; messages from
-//! it still arrive. Every step is checked (see [`watch`]).
+//! The loop owns the state that is hidden from the processes: time, heartbeats and time-outs, dead processes, partitions, and message
+//! delays. All of it follows from the [`Script`] and its seed. Messages in flight to a dying process are lost, as with a connection;
+//! messages from it still arrive. Every step is checked (see [`watch`]).
 //!
 //! The world is a [`Control`](plimsoll_sim::backend::Control) of the engine, which is the scheduler of FuxiMaster. Submitted rows become
 //! roles, and their jobs applications. Grants of the engine are inputs of FuxiMaster, and the results (`places`) are reported to the
@@ -92,7 +92,7 @@ struct Masters {
     dead: Option<AppMaster>,
     /// The epoch of the newest master.
     epoch: u32,
-    /// The least epoch that FuxiMaster has ordered.
+    /// The least epoch of a new master, as last requested by FuxiMaster.
     least: u32,
     /// The machine of the newest master, or the one chosen for the next.
     home: Option<MachineId>,
@@ -105,7 +105,7 @@ struct Masters {
     failures: u32,
     /// By machine, when a worker of the application last failed there.
     failed: BTreeMap<MachineId, Time>,
-    /// Requested units by role, from before the first master.
+    /// Requested units by role, from the time before the first master started.
     first: Vec<(RoleId, u32)>,
     /// Whether all tasks of the application are complete.
     over: bool,
@@ -240,8 +240,8 @@ impl World {
         World { log: Log::new(true), ..self }
     }
 
-    /// Makes the run continue without work until all roles must agree, long after the last fault, start and end. Messages are lost and
-    /// duplicated only until the last fault is over.
+    /// Makes the run continue when the work is complete, until all processes must agree: long after the last fault and the last start or
+    /// end of a task. Messages are lost and duplicated only until the last fault is over.
     pub fn to_the_end(self) -> World {
         let settles = self.script.settles();
         let calm = self.script.calm();
@@ -265,7 +265,7 @@ impl World {
         (self.net.sent + idle, idle)
     }
 
-    /// Ends the run and checks that all roles agree, unless a violation has ended it.
+    /// Ends the run and checks that all processes agree, unless a violation has ended it.
     pub fn finish(&mut self, end: Time) {
         if self.strict && !self.watch.violations.is_empty() {
             return;

@@ -34,7 +34,8 @@ pub(super) struct Net {
     rng: ChaCha8Rng,
     /// The time for which messages between FuxiMaster and one peer are batched.
     batch: Span,
-    /// By application, sender and receiver: when the last message left and arrives, where that matters.
+    /// By application, sender and receiver: when the last message left and when it arrives. Recorded only if messages are batched, or
+    /// arrive in order after varying delays.
     last: HashMap<Option<AppId>, HashMap<(Endpoint, Endpoint), (Time, Time)>>,
     /// When messages stop being lost and duplicated.
     calm: Time,

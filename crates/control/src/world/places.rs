@@ -2,7 +2,7 @@
 //!
 //! FuxiMaster's tables contain the number of units of a role on each machine, and the Tubo has the number of running workers; neither
 //! identifies tasks. This module assigns the tasks of a job to its units in order. [`ControlOrder`]s keep the books of the engine
-//! consistent: they contain as many units of each role on each machine as FuxiMaster has allocated there.
+//! consistent: for each role and machine, the books contain the number of units that FuxiMaster has allocated.
 
 use std::collections::HashMap;
 
@@ -17,11 +17,11 @@ use plimsoll_sim::record::Fate;
 pub(super) enum UnitProgress {
     /// No worker runs yet.
     Granted,
-    /// A worker runs them.
+    /// A worker runs the tasks.
     Running,
-    /// A worker has completed them, and the application master has not received that yet.
+    /// A worker has completed the tasks, and the application master has not received the completion yet.
     Done,
-    /// They are complete, and the unit has not been released yet.
+    /// The tasks are complete, and the unit has not been released yet.
     Over,
 }
 
@@ -146,7 +146,7 @@ impl Places {
         let expected = self.adopting.iter_mut().find(|(machine, role, left)| (*machine, *role) == at && *left >= count);
         let Some((.., left)) = expected else { return false };
         *left -= count;
-        // Workers that run there without a task continue with these tasks.
+        // Workers that run on the machine without a task continue with these tasks.
         let busy = place.strays().min(count);
         let _ = place.take_strays(busy, self.now);
         self.advance(at, UnitProgress::Granted, Some(UnitProgress::Running), busy, true, |batch, _| {
@@ -363,7 +363,7 @@ impl Places {
         self.orders.push(order);
     }
 
-    /// Returns the number of units, and of workers that have a task, are idle or are without a task. For checks.
+    /// Returns the number of units, and the number of workers, whether they have a task, are idle or have no task. For checks.
     pub fn counts(&self, at: (MachineId, RoleId)) -> (u32, u32) {
         let Some(place) = self.all.get(&at) else { return (0, 0) };
         let with = place.units.iter().filter(|unit| matches!(unit.stage, UnitProgress::Running | UnitProgress::Done));

@@ -57,7 +57,7 @@ pub struct Timing {
 }
 
 impl Default for Timing {
-    /// The window is the article's. The others are well below it, so that each live peer reports within it.
+    /// Returns the window of the article. The other times are well below the window, so that each live peer reports within the window.
     fn default() -> Timing {
         Timing {
             beat: Span::from_secs(1),
@@ -152,13 +152,14 @@ pub struct Strike {
 pub struct Failures {
     /// The rate of FuxiMaster.
     pub master: f64,
-    /// The rate of each application master. It dies and is restarted, is lost permanently, or is partitioned, each with the same chance.
+    /// The rate of each application master. A master that fails dies and is restarted, is lost permanently, or is partitioned, each with
+    /// the same chance.
     pub app: f64,
-    /// The rate of each Tubo. It dies and is restarted, or is partitioned from FuxiMaster or from all peers.
+    /// The rate of each Tubo. A Tubo that fails dies and is restarted, or is partitioned from FuxiMaster or from all peers.
     pub tubo: f64,
-    /// The rate of each machine. It goes down with its workers.
+    /// The rate of each machine. A machine that fails goes down with its workers.
     pub machine: f64,
-    /// The rate of each worker on a machine that is not faulty. It fails alone.
+    /// The rate of each worker on a machine that is not faulty. Workers fail one by one.
     pub worker: f64,
     /// The share of permanently faulty machines.
     pub faulty: f64,
@@ -251,7 +252,7 @@ pub struct Script {
 }
 
 impl Default for Script {
-    /// A script without faults and delays.
+    /// Returns a script without faults and delays.
     fn default() -> Script {
         Script {
             strikes: Vec::new(),
@@ -278,8 +279,8 @@ impl Script {
         strikes.max().unwrap_or(Time::ZERO)
     }
 
-    /// Returns the time after the last fault, start or end of a task within which all roles must agree again. It covers the time-outs that
-    /// reveal a loss, the start of missing processes and a window, with ten heartbeats to spare.
+    /// Returns the time after the last fault, start or end of a task within which all processes must agree again. It covers the time-outs
+    /// that reveal a loss, the start of missing processes and a window, with ten heartbeats to spare.
     pub fn settles(&self) -> Span {
         let Timing { beat, tubo_timeout, app_timeout, window, app_start } = self.timing;
         let patience = self.patience.unwrap_or(Span::ZERO);

@@ -11,7 +11,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 use plimsoll_sim::backend::{Control, ControlOrder, Fact};
 
-/// If failures never stop, a run ends after this span without a start or end of an offline task: the waiting tasks never start.
+/// If failures never stop, a run ends after this span without a start or end of an offline task: the waiting tasks would never start.
 const STARVED: Span = Span::from_secs(100 * 24 * 3600);
 
 impl World {

@@ -40,7 +40,7 @@ impl World {
         } else if masters.dead.as_ref().is_none_or(|dead| dead.epoch < master.epoch) {
             masters.dead = Some(master);
         }
-        // Its successor has no record of completions that a superseded master has received.
+        // Completions that a superseded master receives do not count, since its successor has no record of them.
         let newest = masters.epoch == epoch;
         for output in outputs.iter().filter(|_| newest) {
             if let Output::Note(Note::Finished(units)) = output {

@@ -7,7 +7,7 @@
 //! | I3 | a worker starts only with a plan and a cap |
 //! | I4 | FuxiMaster never grants on an unreachable machine |
 //! | I5 | units granted by the scheduler are within the request |
-//! | I6 | an offline worker stops only for a reason given in the article, and its application master is notified (by I8) |
+//! | I6 | an offline worker stops only for a reason given in the article, and its application master is notified (checked by I8) |
 //! | I7 | a superseded application master is not accepted again |
 //! | I8 | at the end caps = allocations = hints = workers, within requests and capacity |
 //! | I9 | the books of the scheduler contain the units that FuxiMaster has allocated, mock requests included |
@@ -135,7 +135,8 @@ pub struct Watch {
     pub failed: u64,
     /// The number of times that a machine was blacklisted.
     pub blacklisted: u64,
-    /// Since when FuxiMaster makes no decisions, and for how long it made none before.
+    /// The instant since which FuxiMaster makes no decisions (`None` if it makes decisions), and the total length of earlier periods
+    /// without decisions.
     pub(super) down: (Option<Time>, Span),
     /// The work of workers.
     pub work: Accounts,
@@ -143,7 +144,7 @@ pub struct Watch {
     pub(super) intent: Vec<Counts>,
     /// Returned units that still have caps or workers: these workers may stop.
     pub(super) consent: Vec<Counts>,
-    /// Completed workers of which the newest application master has not returned the units: they may stop.
+    /// Completed workers with units that the newest application master has not returned. These workers may stop.
     pub(super) finished: Vec<Counts>,
     /// Failed workers, until their units are returned or reused.
     fallen: Vec<Counts>,
@@ -365,7 +366,7 @@ impl Watch {
     pub(super) fn worker_noted(&mut self, now: Time, note: &Note) {
         self.work.noted(now, note);
         match *note {
-            // No consent is needed.
+            // A worker that fails needs no consent to stop.
             Note::Failed(Units { machine, role, count }) => {
                 self.failed += u64::from(count);
                 self.intent[machine.index()].add(role, -(count as i32));

@@ -1,6 +1,6 @@
 //! The work of workers in worker-microseconds: requested, unserved, doubled and discarded.
 //!
-//! Requested work is that of the incomplete tasks of a role, from their submission on, as its application requests it. A worker that is
+//! Requested work is the work of the incomplete tasks of a role from their submission on, as requested by the application. A worker that is
 //! stopped during a task loses the work on that task.
 
 use std::collections::HashMap;

@@ -144,8 +144,8 @@ fn sum(mut terms: Vec<Exact>) -> Exact {
     terms.pop().unwrap_or(Exact::ZERO)
 }
 
-/// Checks the definition in fractions. Returns the constraint of each user (its tasks, else the lowest of its bottlenecks), or `None` if
-/// the tasks are not feasible or not bottleneck max fair.
+/// Checks the definition in fractions. Returns the constraint of each user (its demand if it runs all its tasks, else the first of its
+/// bottlenecks), or `None` if the tasks are not feasible or not bottleneck max fair.
 pub(super) fn limits_of(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
     let users = instance.users();
     let mut bottleneck = vec![None; users.len()];

@@ -4,10 +4,10 @@
 //! overfull, and resources with a finite level are used up. [`path`] explains why such levels always exist and is guaranteed to find them,
 //! [`newton`] finds them fast, [`fractions`] makes them exact.
 //!
-//! With one weight per user, a user's weighted share of a resource is at most the resource's level. So in the Jacobian of the usages in the
-//! logarithms of the levels, with rows divided by levels, no entry exceeds the diagonal entry of its column. For two resources no minor is
-//! negative, and except for ties the solution is unique (Gale and Nikaido, Mathematische Annalen 159, 1965). A minor of three rows may be
-//! negative.
+//! Consider the Jacobian of the usages with respect to the logarithms of the levels, with each row divided by its level. With one weight
+//! per user, a user's weighted share of a resource is at most the resource's level, so no entry exceeds the diagonal entry of its column.
+//! For two resources no minor is negative, and except for ties the solution is unique (Gale and Nikaido, Mathematische Annalen 159, 1965).
+//! A minor of three rows may be negative.
 //!
 //! Source: Bonald and Roberts, Multi-resource fairness: objectives, algorithms and performance, SIGMETRICS 2015.
 
@@ -34,10 +34,10 @@ const NEAR: [f64; 3] = [1e-11, 1e-8, 1e-5];
 /// by resource.
 ///
 /// Such an allocation always exists. It is unique for one and two resources with one weight per user. For three resources there may be
-/// several: demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` of capacities `<19, 28, 19>` have three, with `(1, 1, 1)`, `(28/27, 14/15,
-/// 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of the path along which the common limit on weighted dominant
-/// shares rises from 0 (here the last of the three). With more than 4000 demands (users times resources) the answer is the allocation that
-/// Newton's method finds.
+/// several. For example, the demands `<10, 9, 0>`, `<9, 10, 9>`, `<0, 9, 10>` with capacities `<19, 28, 19>` have three allocations, with
+/// `(1, 1, 1)`, `(28/27, 14/15, 28/27)` and `(19/20, 19/18, 19/20)` tasks. The answer is then the end of the path along which the common
+/// limit on weighted dominant shares rises from 0 (in this example the last of the three). With more than 4000 demands (users times
+/// resources) the answer is the allocation that Newton's method finds.
 ///
 /// Up to 1000 demands, tasks are fractions. For larger instances, or if no fraction is found, they are floats with a certificate. Errors:
 /// [`Error::NotConverged`]. Source: Bonald and Roberts, SIGMETRICS 2015.
@@ -148,8 +148,8 @@ fn bottlenecks(shape: &Shape, at: &Position, near: f64) -> Vec<usize> {
     (0..shape.users).map(of).collect()
 }
 
-/// Checks the definition in fractions. Returns the constraint of each user (its tasks, else the lowest of its bottlenecks), or `None` if
-/// the tasks are not feasible or not bottleneck max fair.
+/// Checks the definition in fractions. Returns the constraint of each user (its demand if it runs all its tasks, else the first of its
+/// bottlenecks), or `None` if the tasks are not feasible or not bottleneck max fair.
 pub fn bmf_limits(instance: &Instance, tasks: &[Exact]) -> Option<Vec<Limit>> {
     fractions::limits_of(instance, tasks)
 }

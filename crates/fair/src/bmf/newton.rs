@@ -56,7 +56,8 @@ pub(super) fn start(shape: &Shape) -> Vec<f64> {
     levels
 }
 
-/// Drops the levels of resources that limit no user. Returns the largest deviation of usage from 1 where it should be 1.
+/// Drops the levels of resources that limit no user. Returns the largest deviation: the distance of the usage from 1 for a resource that
+/// limits users, and the excess above 1 for any other resource.
 fn release(levels: &mut [f64], at: &Position) -> f64 {
     let mut missed = 0.0f64;
     for (r, level) in levels.iter_mut().enumerate() {

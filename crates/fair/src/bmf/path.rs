@@ -223,7 +223,7 @@ impl Path<'_> {
         self.source[user] = new;
         self.count(user, 1.0);
         self.limited = self.limited + usize::from(new == LIMIT) - usize::from(old == LIMIT);
-        // A level that limits no user does not move; rounding would leave a small speed.
+        // If the rising limit bounds no user, no usage depends on the height; rounding would leave small rates.
         if self.limited == 0 {
             self.rising.fill(0.0);
         }

@@ -104,8 +104,8 @@ impl Shape {
         }
     }
 
-    /// Marks a resource as covered if each user needs at most as much of it as of another resource, and each user has one weight. If used
-    /// up, such a resource would have the same shares as the other one, so no user needs it as a bottleneck.
+    /// Marks a resource as covered if each user needs at most as much of it as of another resource, and each user has one weight. If a
+    /// covered resource were used up, its shares would equal those of the other resource, so no user needs it as a bottleneck.
     fn cover(&mut self) {
         for r in 0..self.dims {
             let covers = |s: usize| {

@@ -72,7 +72,7 @@ fn texts(tasks: &[Exact]) -> Vec<String> {
 }
 
 /// Derivation: with x + 3y = 9 CPUs and 4x + y = 18 GB used up, the first user has 45/11 CPUs and 180/11 GB, the second 54/11 CPUs and
-/// 18/11 GB. The first user has the most memory, the second the most CPUs. (CEEI gives the same here.)
+/// 18/11 GB. The first user has the most memory, the second the most CPUs. (CEEI gives the same allocation for this example.)
 #[test]
 fn the_example_of_the_drf_paper() {
     let example = instance(&[9, 18], &[&[1, 4], &[3, 1]]);

@@ -30,8 +30,8 @@ pub fn add_scaled(into: &mut [f64], factor: f64, column: &[f64]) {
     }
 }
 
-/// Computes the tasks that users buy at the price `pay` per task, `x = min(tasks, weight / pay)`, and how fast they fall with the price: `x
-/// / pay` if the number of tasks does not bind, else 0.
+/// Computes the tasks that users buy at the price `pay` per task: `x = min(tasks, weight / pay)`. Also computes how fast they fall with the
+/// price: `x / pay` if the number of tasks does not bind, else 0.
 pub fn buy(pay: &[f64], weight: &[f64], tasks: &[f64], bought: &mut [f64], fall: &mut [f64]) {
     for i in 0..pay.len() {
         let pay = pay[i].max(LEAST_PAY);

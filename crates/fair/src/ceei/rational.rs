@@ -1,8 +1,8 @@
 //! Fractions among CEEI allocations: guessed from the floats, then verified without rounding.
 //!
-//! Tasks are algebraic numbers in general. They are fractions if one resource is priced, or as many as there are users, as in all examples
-//! of the DRF paper. Verification is sufficient: feasible tasks are optimal if there are prices at which each user buys exactly them
-//! (conditions of Karush, Kuhn and Tucker).
+//! Tasks are algebraic numbers in general. They are fractions if only one resource has a price, or if the number of resources with a price
+//! equals the number of users, as in all examples of the DRF paper. Verification is sufficient: feasible tasks are optimal if there are
+//! prices at which each user buys exactly them (conditions of Karush, Kuhn and Tucker).
 
 use super::super::{Exact, Instance, Number, Problem, linear};
 use super::Market;

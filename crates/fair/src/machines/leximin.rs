@@ -3,8 +3,8 @@
 //!
 //! A linear program raises the level of all users that still rise. If a user's level, or its number of tasks, has a price, every optimum of
 //! the program has the same level, so the user is fixed; some user always has a price. The next program raises the others among the
-//! remaining optima. A user that could not rise but has no price at the computed corner gets one in a later program with no further rise,
-//! so that no program per user is needed.
+//! remaining optima. A user may be unable to rise although it has no price at the computed corner. It gets a price in a later program, in
+//! which the level does not rise, so that no program per user is needed.
 
 use super::UserMachines;
 use super::simplex::Polytope;

@@ -1,8 +1,8 @@
 //! Per-server dominant shares (PS-DSF): each machine is filled fairly by criteria that are local to it.
 //!
 //! A user's *virtual dominant share* on a machine is the number of its tasks on all machines, divided by the number it could run alone on
-//! that machine and by its weight. On each machine, a user with unfinished demand is limited by a resource that is used up there, such that
-//! no user of that resource there has a higher share.
+//! that machine and by its weight. On each machine, a user with unfinished demand is limited by a used-up resource of the machine, and no
+//! user of this resource on the machine has a higher share.
 //!
 //! Machines are refilled in turn, given the tasks of their users on the other machines, until the floats converge. The limiting resource of
 //! each user on each machine is read from the result. A linear program in fractions then finds the point where exactly these resources are
@@ -71,13 +71,14 @@ fn weights(instance: &Instance) -> Result<Vec<Exact>> {
     instance.users().iter().map(weight).collect()
 }
 
-/// Returns the tasks of a user on a machine that are a virtual dominant share of 1; 0 if it cannot run there.
+/// Returns the number of tasks at which a user has a virtual dominant share of 1 on a machine; 0 if the user cannot run on the machine.
 fn unit(site: &UserMachines, weights: &[Exact], user: usize, machine: usize) -> Exact {
     site.alone[user].as_ref().map_or(Exact::ZERO, |alone| &alone[machine] * &weights[user])
 }
 
-/// Returns whether the tasks are non-negative, within the capacities and within each user's number of tasks, and each user with unfinished
-/// demand is limited on each machine by a used-up resource of which no user there has a higher share.
+/// Returns whether the tasks satisfy the condition. The tasks must be non-negative, within the capacities and within each user's number of
+/// tasks. Each user with unfinished demand must be limited on each machine by a used-up resource, such that no user of the resource on the
+/// machine has a higher share.
 fn condition(site: &UserMachines, weights: &[Exact], spread: &[Vec<Exact>]) -> bool {
     let users = site.instance.users();
     let total: Vec<Exact> = spread.iter().map(|on| on.iter().sum()).collect();
@@ -132,7 +133,8 @@ fn exact(site: &UserMachines, weights: &[Exact], reading: &Reading) -> Option<Ve
             }
         }
     }
-    // The user's level minus the level of its limit there: at least 0, and 0 for users that run there.
+    // Adds a row that compares a user's share with the level of a used-up resource of a machine. The share is at least the level for a user
+    // that the resource limits (sign -1), and at most the level for a user that runs on the machine (sign 1).
     let mut compare = |i: usize, m: usize, r: usize, sign: i64| {
         let sign = Exact::ratio(sign, 1);
         let mut row: Sparse = runs(i).map(|at| (at, sign.clone())).collect();

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_second_program_stays_at_the_optimum_of_the_first() {
-        // x + y <= 4, x <= 3: first x + y, then a new variable with the same entry in the second row as x.
+        // x + y <= 4 and x + 2 z <= 3. The first program maximises x + y, and the second one maximises the new variable z.
         let mut polytope = polytope(&[4, 3], &[&[(1, 1), (1, 1)], &[(1, 1), (0, 1)]]);
         polytope.raise(&vec![(2, Exact::ONE), (3, Exact::ONE)]);
         assert!(polytope.is_shut(0) && !polytope.is_shut(1));

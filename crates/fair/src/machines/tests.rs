@@ -132,7 +132,7 @@ fn draw(rng: &mut ChaCha8Rng, most: usize, users: usize) -> Instance {
     Instance::on_machines((0..dims).map(|r| format!("r{r}")).collect(), entries, users).expect("a good instance")
 }
 
-/// On one machine all three quantities equal progressive filling: DRF, and for CMMF fairness in its resource alone.
+/// On one machine DRFH, TSF and PS-DSF are equal to DRF, and CMMF is equal to max-min fairness of its resource alone.
 #[test]
 fn on_one_machine_it_is_progressive_filling() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -1,10 +1,10 @@
-//! Refills machines in turn, in floats. Near convergence it shows which users run on each machine, and which resource limits each other
-//! user.
+//! Refills machines in turn, in floats. Near convergence the floats show which users run on each machine, and which resource limits each
+//! other user.
 
 use super::UserMachines;
 use crate::Exact;
 
-/// The users that run on each machine, the users that run all their tasks, and the limiting resource of each other user there.
+/// The users that run on each machine, the users that run all their tasks, and the resource that limits each other user on each machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Pairs of a user and a machine that runs its tasks.
@@ -18,7 +18,7 @@ pub struct Reading {
 /// The state of the machines that are refilled in turn, in floats.
 pub struct Turns<'a> {
     site: &'a UserMachines<'a>,
-    /// The demand of each user; `unit` has its tasks at a share of 1 on each machine.
+    /// The demand of each user; `unit` has the number of its tasks at a share of 1 on each machine.
     demand: Vec<Vec<f64>>,
     unit: Vec<Vec<f64>>,
     all: Vec<f64>,

@@ -78,10 +78,11 @@ pub struct GroupAllocation {
 impl Quota {
     /// Computes every group's runtime quota, resource by resource.
     ///
-    /// Requests are added up from the leaves. Each is cut to its max, and is at least the minimum if the group does not lend it. With any
-    /// `used` in the instance, the amount that must stay is added up too, as in Koordinator: the group's own use plus, for each child
-    /// group, the larger of that amount and its minimum. From the root down, each group's runtime quota is the total for its child groups.
-    /// The tree is not flattened: a group's ratio counts among the children of its parent.
+    /// Requests are added up from the leaves. Each is cut to its max, and is at least the minimum if the group does not lend it. If any
+    /// group of the instance has `used`, the amount that a group must keep is added up too, as in Koordinator. It is the group's own use
+    /// plus, for each child group, the amount that the child must keep or its minimum, whichever is larger. From the root down, each
+    /// group's runtime quota is the total for its child groups. The tree is not flattened: a group's ratio counts among the children of its
+    /// parent.
     ///
     /// If the bases exceed the total, [`Overcommit`] decides. A group of ratio 0 gets its base only. A min above the max is cut to the max.
     /// Without capacity of a resource, all quotas are 0. Cost: O(resources · groups · log groups) for [`Method::Sort`].
@@ -148,7 +149,7 @@ impl Quota {
             };
             let shared = match self.overcommit {
                 Overcommit::Keep => Poured { content: floors().collect(), level: Exact::ZERO, rounds: 0 },
-                // All have the same saturation, so all are cut to the same part.
+                // All buckets have the same saturation, so all groups are cut to the same part of their base.
                 Overcommit::Scale => by(&claims.base)?,
                 Overcommit::Level => by(&claims.promised)?,
             };
@@ -242,7 +243,7 @@ impl Claims {
             let used = group.used.as_ref().map_or(Exact::ZERO, |used| used[r].clone());
             let request = group.request[r].clone().max(used.clone());
             claims.request[i] = sum(request, &|child| claims.limited[child].clone());
-            // The amounts that the group and its child groups do not give back.
+            // The amount that the group and its child groups must keep.
             let held = if floors { sum(used, &|child| claims.promised[child].clone()) } else { Exact::ZERO };
             let min = cut(group, r, group.min[r].clone());
             let asked = claims.request[i].clone();

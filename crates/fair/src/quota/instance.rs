@@ -24,7 +24,7 @@ pub struct QuotaGroup {
     pub max: Vec<Option<Exact>>,
     /// The group's own request, without its child groups.
     pub request: Vec<Exact>,
-    /// The group's own use that it does not give back: a floor of its runtime quota. It counts as requested.
+    /// The group's own use that it does not give back: a floor of its runtime quota. This use counts as requested.
     pub used: Option<Vec<Exact>>,
     /// Whether others may use the part of the minimum that the group does not request.
     pub lend: bool,
@@ -199,7 +199,8 @@ impl GroupInstance {
         found
     }
 
-    /// Returns the warnings, in the order of the resources and groups. A run rejects such an instance; the static computation accepts it.
+    /// Returns the warnings, in the order of the resources and groups. A run rejects an instance with warnings; the static computation
+    /// accepts it.
     pub fn concerns(&self) -> Vec<QuotaWarning> {
         let lacking = |r: usize| self.capacity[r].is_none();
         let name = |r: usize| self.resources[r].clone();

@@ -62,7 +62,7 @@ pub struct Poured<N> {
 }
 
 /// Pours `total` into the buckets. Together they contain `min(total, sum of high)`, or their `low` amounts if those exceed the total.
-/// [`Method::Tree`], which is not a loop over buckets, is treated as [`Method::Sort`] here.
+/// [`Method::Tree`], which is not a loop over buckets, is treated as [`Method::Sort`] by this function.
 pub fn pour<N: Number>(method: Method, total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     match method {
         Method::Sort | Method::Tree => sorted(total, buckets),
@@ -137,9 +137,9 @@ impl<N: Number> Contents<N> {
     }
 }
 
-/// The article's method. In each round the rest is split by ratio among the groups that still take part. If a share exceeds the group's
-/// request, the group is fixed at the request; if it is below the group's minimum, the group is fixed at the minimum. If both occur in one
-/// round, only the side with the larger sum is certain, and the other side takes part again.
+/// Pours by the article's method. In each round the rest is split by ratio among the groups that still take part. If a share exceeds the
+/// group's request, the group is fixed at the request; if it is below the group's minimum, the group is fixed at the minimum. If both occur
+/// in one round, only the side with the larger sum is certain, and the other side takes part again.
 fn in_rounds<N: Number>(total: &N, buckets: &[Bucket<N>]) -> Poured<N> {
     let mut content: Vec<N> = buckets.iter().map(|bucket| bucket.low.clone()).collect();
     let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].moves()).collect();

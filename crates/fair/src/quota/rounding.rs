@@ -1,4 +1,4 @@
-//! Rounding to whole units. Both functions hand out the whole total.
+//! Rounding to whole units. Both functions hand out the total, or the requests if they are less.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,12 +6,13 @@ use std::collections::BinaryHeap;
 use super::pour::{Bucket, Poured};
 use crate::{Exact, Number};
 
-/// Applies the largest remainder method (Hamilton) in every round: the rest is split by ratio, each part is rounded down to whole units,
-/// and the remaining units go to the largest remainders, ties by name. A group that reaches its request returns the excess for the next
+/// Applies the largest remainder method (Hamilton) in every round. The rest is split by ratio, and each part is rounded down to whole
+/// units. The remaining units go to the largest remainders, ties by name. A group that reaches its request returns the excess for the next
 /// round.
 ///
-/// Amounts and total are whole and each `low` is 0. Returns the content of every bucket and the number of rounds. Keeps the sum; is not
-/// monotone in the total. Source: Koordinator, `quotaTree.redistribution` (elastic quota core).
+/// Amounts and total are whole and each `low` is 0. Returns the content of every bucket and the number of rounds. The content adds up to
+/// the total, or to the requests if they are less. The content of a group is not monotone in the total. Source: Koordinator,
+/// `quotaTree.redistribution` (elastic quota core).
 pub fn largest_remainder(total: &Exact, buckets: &[Bucket<Exact>], names: &[&str]) -> (Vec<Exact>, usize) {
     let mut content = vec![Exact::ZERO; buckets.len()];
     let mut taking: Vec<usize> = (0..buckets.len()).filter(|&i| buckets[i].high.is_positive()).collect();

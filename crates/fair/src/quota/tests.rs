@@ -67,7 +67,7 @@ fn all_methods_give_what_is_defined() {
         at_a_boundary += usize::from(buckets.iter().any(|bucket| full(&bucket)));
         nothing_full += usize::from(sorted.content.iter().zip(&buckets).all(|(held, bucket)| *held < bucket.high));
     }
-    // The cases without a boundary in the article's strict test.
+    // The draws must include the cases in which the article's strict test finds no boundary.
     assert!(rounds >= 5 && at_a_boundary > 1000 && nothing_full > 1000, "{rounds} {at_a_boundary} {nothing_full}");
 }
 
@@ -114,7 +114,8 @@ fn the_iterative_method_takes_a_round_for_each_group_at_worst() {
     let (mut left, mut before) = (exact(1), Exact::ZERO);
     let mut buckets: Vec<Bucket<Exact>> = Vec::new();
     for i in 0..GROUPS {
-        // More than the previous round gave to each group, and less than this one gives. The last group never has enough.
+        // The request is above the amount that the previous round gave to each group, and below the amount that this round gives. The last
+        // group never has enough.
         let part = &left / &exact(GROUPS - i);
         let between = &(&before + &part) * &Exact::ratio(1, 2);
         let high = if i + 1 < GROUPS { between } else { exact(1) };

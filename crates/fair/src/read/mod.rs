@@ -30,7 +30,8 @@ pub fn open(path: &Path) -> Result<Question> {
     parse(&name, &text)
 }
 
-/// Reads an instance from text. The extension of `name` determines whether it is JSON or TOML; without a known one, the content does.
+/// Reads an instance from text. The extension of `name` determines whether the text is JSON or TOML; for other extensions the content
+/// determines it.
 ///
 /// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the accepted values.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {

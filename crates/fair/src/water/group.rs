@@ -28,10 +28,10 @@ named! {
 /// The use of the part of a minimum that its group does not request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnusedMin {
-    /// Other groups may use it.
+    /// Other groups may use the unused part.
     #[default]
     Lent,
-    /// It is reserved for the group.
+    /// The unused part is reserved for the group.
     Kept,
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Let `A` and `R` be the sums of amounts and ratios of the break points up to `h` (points where a group enters count negatively). The
 //! amount handed out at level `h` is `base + A + h (open - R)`. This formula is valid for both [`Semantics`]. Each method searches for the
-//! first break point at which it reaches the target.
+//! first break point at which this amount reaches the target.
 //!
 //! Source: the first article on FuxiMaster, sections 3 and 4; its claim of O(log N) per change.
 

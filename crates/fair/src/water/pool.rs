@@ -171,7 +171,7 @@ impl Water {
         }
     }
 
-    /// Returns whether the total is enough for all groups. Then each group gets its reach, at the level and at any higher one.
+    /// Returns whether the total is enough for all groups. Then each group gets its reach, at the level and at any higher level.
     pub fn is_enough(&self) -> bool {
         self.sums.enough(self.total)
     }

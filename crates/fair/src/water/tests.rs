@@ -30,7 +30,7 @@ fn walk(water: &Water, block: u32, height: usize) -> BlockContent {
     let inner = &water.order.inners[block as usize];
     for slot in 0..inner.row.len() {
         let below = walk(water, inner.child(slot), height - 1);
-        assert_eq!(below.points.first(), Some(&(inner.row.key(slot), inner.row.id(slot))), "the name of a block");
+        assert_eq!(below.points.first(), Some(&(inner.row.key(slot), inner.row.id(slot))), "a block's first point");
         assert_eq!(below.weight, inner.weight(slot), "the weight of a block");
         found.points.extend(below.points);
         found.leaves.extend(below.leaves);

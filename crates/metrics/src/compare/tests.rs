@@ -32,13 +32,13 @@ fn differences_are_paired_and_in_percent_of_the_mean_compared_with() {
     assert_eq!((found.reference.as_deref(), found.jobs), (Some("drf"), 3));
     assert_eq!(found.bins, [("1-500".to_owned(), 1), ("501-".to_owned(), 2)]);
     let [cpu, drf] = &found.policies[..] else { panic!("two others") };
-    // The differences are -60 and -100, of a mean of 150.
+    // The differences per seed are -60 and -100; the mean of the baseline is 150.
     let all = cpu.against_baseline[0].expect("it is there").reduction().expect("a mean above 0");
     assert!((all.mean - 80.0 / 150.0).abs() < 1e-12);
-    // The differences are -50 and -120.
+    // The differences per seed are -50 and -120.
     let all = drf.against_baseline[0].expect("it is there").reduction().expect("a mean above 0");
     assert!((all.mean - 85.0 / 150.0).abs() < 1e-12);
-    // The differences are -10 and 20, of a mean of 65. The margin is 5 % of that.
+    // The differences per seed are -10 and 20; the mean of the reference is 65. The margin is 5 % of this mean.
     let means = cpu.against_reference[0].expect("it is there").means;
     let relative = means.relative.expect("a mean above 0");
     assert!((relative.mean - 5.0 / 65.0).abs() < 1e-12 && means.test.margin == Some(0.05 * 65.0));
@@ -46,11 +46,11 @@ fn differences_are_paired_and_in_percent_of_the_mean_compared_with() {
     let bin = cpu.against_reference[1].expect("it is there");
     assert_eq!((bin.means.relative.map(|part| part.mean), bin.means.test.difference.n), (Some(-0.2), 1));
     assert!(bin.holm.p.is_none() && drf.against_reference.is_empty());
-    // Two policies against the baseline and one against the other, for all jobs and for the larger bin.
+    // Two policies are compared with the baseline, and one with the reference, for all jobs and for the larger bin.
     assert_eq!((found.first_family, found.family), (2, 6));
 }
 
-/// A bin with all jobs would appear twice.
+/// A bin that contains all jobs would repeat the line of all jobs.
 #[test]
 fn a_bin_with_all_jobs_is_left_out() {
     let one =
@@ -59,7 +59,7 @@ fn a_bin_with_all_jobs_is_left_out() {
     assert_eq!((found.bins.len(), found.jobs, found.policies[0].against_baseline.len()), (0, 2, 1));
 }
 
-/// The same runs have the same p-value as in the table of differences, where the family is the metric.
+/// The sentences have the same p-values as the table of differences, where the comparisons of a metric are a family.
 #[test]
 fn the_answer_has_the_p_values_of_the_table_of_differences() {
     let policies = [
@@ -86,7 +86,8 @@ fn a_closed_loop_compares_means() {
     let found = Comparison::new(&[base, drf, asset], "fifo", Design::Unpaired).expect("it is there");
     let drf = found.policies[0].against_baseline[0].expect("it is there").reduction().expect("a mean above 0");
     assert!((drf.mean - 0.5).abs() < 1e-12);
-    // By the delta method 0.06: variances 58 and 13.5 of five values each, (13.5 + 0.25 * 58) / 5 = 5.6, and t with 8 degrees of freedom.
+    // The delta method gives 0.06. The variances are 58 and 13.5, of five values each; (13.5 + 0.25 * 58) / 5 = 5.6, and t has 8 degrees
+    // of freedom.
     assert!((drf.half().expect("it is there") - 0.06).abs() < 0.01, "{drf:?}");
     let means = found.policies[1].against_reference[0].expect("it is there").means;
     assert!(
@@ -124,14 +125,14 @@ fn sentences_say_whether_two_policies_differ() {
     assert_eq!(said.len(), 2);
 }
 
-/// The interval of a single bin would be significant with p = 0.019; corrected for seven bins it is 0.13. (An earlier report of the main
-/// job called such a bin different.)
+/// A single bin would differ significantly, with p = 0.019; corrected for seven bins, p is 0.13. (Without the correction, a report would
+/// call this bin different.)
 #[test]
 fn bins_are_corrected_for_one_another() {
     let seeds = 10;
     let flat = |value: f64| vec![Some(value); seeds];
     let near: Vec<Option<f64>> = (0..seeds).map(|seed| Some(100.0 + [1.0, -1.0][seed % 2])).collect();
-    // Differences in one of seven bins with t ≈ 2.84, in the others with t = 0.
+    // The differences have t ≈ 2.84 in one of seven bins, and t = 0 in the others.
     let odd: Vec<Option<f64>> = (0..seeds).map(|seed| Some(99.0 + [1.0, -0.9, 1.4, -1.1][seed % 4])).collect();
     let policy = |name: &str, first: &[Option<f64>], rest: &[Option<f64>]| PolicyRuns {
         name: name.to_owned(),
@@ -174,7 +175,7 @@ fn without_drf_all_are_set_against_the_baseline() {
     );
 }
 
-/// The wording for equal policies: a report without an effect claims a difference in a family at most as often as its level.
+/// If all policies are equal, a report claims a difference in a family at most as often as the significance level.
 #[test]
 fn reports_of_equals_seldom_claim_a_difference() {
     use rand_distr::{Distribution, StandardNormal};
@@ -202,6 +203,6 @@ fn reports_of_equals_seldom_claim_a_difference() {
             counts[1] += usize::from(said[1..].iter().any(claimed));
         }
     }
-    // An average of at most 20 of 400, with a standard deviation of 4.4.
+    // At most 20 of 400 reports are expected, with a standard deviation of 4.4.
     assert!(claims.iter().flatten().all(|&count| count <= 33), "{claims:?} of 400");
 }

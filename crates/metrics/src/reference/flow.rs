@@ -6,14 +6,14 @@ use plimsoll_base::units::UserId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowRow {
     pub end: f64,
-    /// The recording order, which is the order of rows that end together; the counter wraps after 2^32 rows.
+    /// The recording order. Rows that end together are ordered by it. The counter wraps after 2^32 rows.
     pub number: u32,
     /// The slot in [`FlowRows`].
     pub slot: u32,
 }
 
 impl FlowRow {
-    /// Returns a number that sorts by the end of the row: the bits of positive floats sort like the floats.
+    /// Returns a number that sorts by the end of the row. The bits of positive floats sort like the floats.
     pub fn pack(self) -> u128 {
         u128::from(self.end.to_bits()) << 64 | u128::from(self.number) << 32 | u128::from(self.slot)
     }
@@ -27,7 +27,7 @@ impl FlowRow {
 #[derive(Debug)]
 pub(super) struct FlowRows {
     dims: usize,
-    /// For each row its tasks, the bits of its rate, and the demand of a task.
+    /// For each row, the number of tasks, the bits of the rate, and the demand of a task.
     facts: Vec<u64>,
     spare: Vec<u32>,
 }
@@ -38,8 +38,8 @@ impl FlowRows {
         FlowRows { dims, facts: Vec::new(), spare: Vec::new() }
     }
 
-    /// Stores a row: its tasks, their cluster-seconds per second at full speed (0 if not measured), and the demand of each task. Returns
-    /// the slot.
+    /// Stores a row: the number of tasks, their rate (cluster-seconds per second at full speed; 0 if not measured), and the demand of each
+    /// task. Returns the slot.
     pub fn keep(&mut self, tasks: u64, rate: f64, needs: &[u64]) -> u32 {
         let width = self.dims + 2;
         let slot = self.spare.pop().unwrap_or_else(|| {
@@ -71,12 +71,12 @@ pub(super) struct Flow {
     /// The number of measured rows.
     pub measured: u64,
     pub tasks: u64,
-    /// The mean dominant share of the current tasks, as of the last solution; `stale` is whether the tasks have changed since then.
+    /// The mean dominant share of the current taskswhen shares were last solved. `stale` is whether the tasks have changed since then.
     pub size: f64,
     pub stale: bool,
-    /// The seconds of each task's own time that have passed since the flow became active.
+    /// The seconds at full speed that each task has progressed since the flow became active.
     pub progress: f64,
-    /// The row that ends first; undefined while there are no tasks.
+    /// The row that ends first; it has no meaning while there are no tasks.
     pub first: FlowRow,
     /// The growth of progress per second, 0 to 1.
     pub pace: f64,
@@ -86,7 +86,7 @@ pub(super) struct Flow {
     pub since: f64,
     /// The time at which the first row ends if nothing changes; infinite without progress.
     pub expected: f64,
-    /// The measured work that is unfinished; `rate` is the work done per second at full speed.
+    /// The unfinished measured work; `rate` is the measured work done per second at full speed.
     pub left: f64,
     pub rate: f64,
     /// The sum of the ages of the work when it was served; see [`ServedWork`](super::ServedWork).
@@ -125,7 +125,7 @@ impl Flow {
         self.since = now;
     }
 
-    /// Sets the pace at which the current tasks share the allowed number.
+    /// Sets the pace, so that the current tasks share the allowed number of running tasks.
     pub fn adjust(&mut self) {
         self.pace = (self.allowed / self.tasks as f64).min(1.0);
     }

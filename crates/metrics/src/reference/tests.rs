@@ -52,10 +52,11 @@ fn work_that_starts_at_once_is_as_old_as_half_its_duration() {
 
 #[test]
 fn two_equal_users_have_half_of_the_cluster_each() {
-    // Each user submits 100 s of the whole cluster and gets half of the cluster: served evenly over 200 s.
+    // Each user submits work for 100 s of the whole cluster and gets half of the cluster, so its work is served evenly over 200 s.
     let both = replay(&[10], &[1.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], None);
     both.iter().for_each(|service| near(service.mean_delay().expect("work"), 100.0));
-    // With weight 3 the first user gets 3/4 and is done after 400/3 s; the second then gets the whole cluster and is done after 200 s.
+    // With weight 3 the first user gets 3/4 of the cluster and is done after 400/3 s. Then the second user gets the whole cluster, and is
+    // done after 200 s.
     let uneven = replay(&[10], &[3.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], None);
     near(uneven[0].mean_delay().expect("work"), 200.0 / 3.0);
     let first = 400.0 / 3.0;
@@ -67,7 +68,7 @@ fn two_equal_users_have_half_of_the_cluster_each() {
 
 #[test]
 fn what_is_left_at_the_cut_is_as_old_as_it_is_then() {
-    // Half of 100 s of the cluster is served evenly until the cut after 100 s; the other half waits.
+    // Half of each user's work is served evenly until the cut at 100 s; the other half waits.
     let cut = Some(Time::ZERO + Span::from_secs(100));
     let both = replay(&[10], &[1.0, 1.0], &[work(0, 0, 10, 100, &[1]), work(1, 0, 10, 100, &[1])], cut);
     both.iter().for_each(|service| near(service.mean_delay().expect("work"), 0.5 * 50.0 + 0.5 * 100.0));
@@ -81,7 +82,7 @@ fn only_measured_work_counts_but_all_of_it_is_in_the_way() {
     near(both[1].mean_delay().expect("work"), 100.0);
 }
 
-/// Computes the replay by solving after each event and visiting every row each time.
+/// The reference implementation, which solves shares after each event and visits every row each time.
 fn slow(capacity: &[u64], weights: &[f64], works: &[Work], cut: Option<Time>) -> (Vec<ServedWork>, Vec<f64>) {
     struct Left {
         work: Work,
@@ -192,7 +193,7 @@ fn it_does_not_matter_when_rows_are_told_or_time_is_looked_at() {
                     now = Time(now.0 + rng.random_range(0..=(work.submit.0 - now.0)));
                     reference.advance(now).expect("a filling ends");
                 }
-                // The engine replays all earlier events before it records the rows of an instant.
+                // As in a run, all earlier events may be replayed before the rows of an instant are recorded.
                 if rng.random_bool(0.5) {
                     reference.advance(work.submit).expect("a filling ends");
                     now = work.submit;

@@ -1,4 +1,4 @@
-//! The cost of executing decisions, and of failures of the control plane. The values are missing in runs without a control plane.
+//! The cost of executing decisions, and of failures, under a control plane. The values are missing in runs without a control plane.
 
 use super::{Metrics, Run, float, int, micros, seconds};
 use plimsoll_base::column::{Topic, Unit};
@@ -9,7 +9,7 @@ fn control_value<T>(run: &Run, value: fn(&Carried) -> T) -> Option<T> {
     run.carried.as_ref().map(value)
 }
 
-/// Returns a time from a request to its answer, in seconds.
+/// Returns one of the statistics of response times, in seconds.
 fn response(run: &Run, which: usize) -> Option<f64> {
     Some(run.carried.as_ref()?.response_us?[which] as f64 / 1e6)
 }
@@ -20,7 +20,7 @@ fn part(run: &Run, class: fn(&Carried) -> &Work, amount: fn(&Work) -> u64) -> Op
     (work.wanted > 0).then(|| amount(work) as f64 / work.wanted as f64)
 }
 
-/// Returns a count over the length of the run.
+/// Returns a count per second of the run.
 fn rate(run: &Run, count: fn(&Carried) -> u64) -> Option<f64> {
     let carried = run.carried.as_ref()?;
     let end = run.outcome.end.seconds();

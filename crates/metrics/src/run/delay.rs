@@ -63,8 +63,8 @@ pub struct Summary {
     pub count: u64,
     /// The mean, from the exact sum.
     pub mean: f64,
-    /// The median. As every quantile here it is by nearest rank: exact for up to [`LogHistogram::EXACT`] values, for more within
-    /// [`LogHistogram::RELATIVE_ERROR`].
+    /// The median. Like every quantile of this struct, it is computed by nearest rank. It is exact for up to [`LogHistogram::EXACT`]
+    /// values; for more values its relative error is at most [`LogHistogram::RELATIVE_ERROR`].
     pub p50: f64,
     /// The 90 % quantile.
     pub p90: f64,
@@ -75,8 +75,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises a histogram with `scale` counts per unit of the summary: 1,000,000 converts microseconds to seconds. Returns `None` if it
-    /// is empty.
+    /// Summarises a histogram where `scale` counted units are one unit of the summary: 1,000,000 converts microseconds to seconds. Returns
+    /// `None` if the histogram is empty.
     pub fn from_histogram(values: &LogHistogram, scale: u64) -> Option<Summary> {
         let scale = scale as f64;
         let quantiles = values.quantiles();
@@ -95,8 +95,8 @@ impl Summary {
 /// The maximum number of tasks of a job in each bin of the DRF paper's Figure 14; the seventh bin is unbounded.
 pub const FIG_14_BOUNDS: [u64; 6] = [500, 1000, 1500, 2000, 2500, 3000];
 
-/// The labels of Figure 14's bins. The paper prints "2501-3000" under the fifth bin and the sixth; the fifth is surely 2001-2500. Source:
-/// Ghodsi et al., NSDI 2011, §7.3, Figure 14.
+/// The labels of Figure 14's bins. The paper prints "2501-3000" under both the fifth and the sixth bin; the fifth must be 2001-2500.
+/// Source: Ghodsi et al., NSDI 2011, §7.3, Figure 14.
 pub const FIG_14_LABELS: [&str; 7] =
     ["1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500", "2501-3000", "3001 and more"];
 
@@ -216,7 +216,7 @@ mod tests {
         let completion = Summary::from_histogram(&delays.completion, 1_000_000).unwrap();
         assert_eq!((completion.count, completion.max), (101, 200.0));
         assert!((completion.mean - 10_100.0 / 101.0).abs() < 1e-9);
-        // Sorted: 0, 2, 4, ..., 200; nearest rank 51, 91 and 100.
+        // The sorted values are 0, 2, 4, ..., 200. The nearest ranks are 51, 91 and 100.
         assert_eq!([completion.p50, completion.p90, completion.p99], [100.0, 180.0, 198.0]);
         let slowdown = delays.slowdown.summary().unwrap();
         assert_eq!((slowdown.count, slowdown.mean, slowdown.max), (100, 2.0, 2.0));

@@ -1,11 +1,12 @@
 //! The deviation of dominant shares from the shares with divisible tasks.
 //!
-//! The fluid reference is weighted DRF over the active users: each has the mean demand of its running and waiting tasks and their number. A
-//! user's fluid share is the dominant share of its bundle in this reference.
+//! The fluid reference is weighted DRF over the active users. Each user has the mean demand and the number of its running and waiting
+//! tasks. A user's fluid share is the dominant share of its bundle in this reference.
 //!
 //! The columns also test theorem 7: with whole tasks, the dominant shares of two users with unfinished work differ by at most one maximal
-//! task, if each machine is larger than that task and machines are filled one after another. Engines with other placement may violate the
-//! theorem, and policies with other goals will. Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3 (weights).
+//! task, if each machine is larger than that task and machines are filled one after another. Runs with other placement may violate the
+//! theorem, and policies with other goals do violate it. Source: Ghodsi et al., NSDI 2011, §4.2 and theorem 7 (indivisible tasks), §4.3
+//! (weights).
 
 use super::{At, Metrics, mean};
 use crate::snapshot::TOLERANCE;

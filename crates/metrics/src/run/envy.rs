@@ -1,14 +1,14 @@
 //! Envy: users that could run more of their tasks with another user's bundle.
 //!
-//! The envy of a user is the relative increase of the number of its tasks that it could run with another user's bundle, multiplied by w_ij
-//! / w_kj, instead of its own: max(0, v_i(scaled b_k) / v_i(b_i) − 1), where v_i is at most the number of the user's tasks. Tasks are
-//! counted as in the property check ([`Wants`](plimsoll_fair::Wants)). v never falls when a bundle grows, so the largest envy is always
-//! directed at one of the Pareto-maximal bundles per unit of weight (the skyline), and only these are compared. Only backlogged users can
-//! envy; any user with an allocation can be envied.
+//! The envy of user i is the relative increase of the number of its tasks if, instead of its own bundle, it had the bundle of another user
+//! k, with each resource j multiplied by w_ij / w_kj: max(0, v_i(scaled b_k) / v_i(b_i) − 1). v_i is the number of tasks that user i could
+//! run with a bundle, at most the number of its tasks. Tasks are counted as in the property check ([`Wants`](plimsoll_fair::Wants)). v
+//! never falls when a bundle grows. So the largest envy is always directed at a bundle that is Pareto-maximal per unit of weight (the
+//! skyline), and only these bundles are compared. Only backlogged users can envy; any user with an allocation can be envied.
 //!
-//! The envy of a user that runs no task and could run some with another bundle is unbounded. It is counted in [`Envy::unbounded`] and in
-//! [`Envy::count`], but not in [`Envy::max_bounded`]. Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the scaling by weights is its
-//! extension to weighted users.
+//! The envy of a user that can run no task with its own bundle, but some with another bundle, is unbounded. It is counted in
+//! [`Envy::unbounded`] and in [`Envy::count`], but not in [`Envy::max_bounded`]. Source: Ghodsi et al., NSDI 2011, §3 (envy-freeness); the
+//! scaling by weights extends it to weighted users.
 
 use std::cmp::Ordering;
 
@@ -20,12 +20,12 @@ use plimsoll_base::units::MAX_DIMS;
 /// The envy at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Envy {
-    /// The largest envy among users with bounded envy, at least 0 (0.5 means half as many tasks again); 0 if it is within [`TOLERANCE`].
-    /// `None` if no backlogged user can run any task with its own bundle.
+    /// The largest envy among users with bounded envy, at least 0 (0.5 means half as many tasks again). It is 0 if it is within
+    /// [`TOLERANCE`]. `None` if no backlogged user can run any task with its own bundle.
     pub max_bounded: Option<f64>,
-    /// The number of users that envy another one by more than [`TOLERANCE`].
+    /// The number of users that envy another user by more than [`TOLERANCE`].
     pub count: usize,
-    /// The number of these users with unbounded envy: their own bundle runs no task while another one would.
+    /// The number of these users with unbounded envy: their own bundle runs no task, but another bundle would.
     pub unbounded: usize,
     /// The number of evaluated users: backlogged users with a demand above 0.
     pub users: usize,
@@ -33,8 +33,8 @@ pub struct Envy {
 
 /// Computes the envy among `users`.
 ///
-/// Returns `None` if no user is backlogged. Cost: O(n · skyline · dims), and O(s log s) for the s users with a bundle that the largest one
-/// does not contain.
+/// Returns `None` if no user is backlogged. Cost: O(n · skyline · dims), plus O(s log s) for the s users whose bundle is not contained in
+/// the largest bundle.
 pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option<Envy> {
     let skyline = skyline(users.clone().map(|user| per_weight(&user)));
     let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };
@@ -51,7 +51,7 @@ pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option
         }
         result.users += 1;
         if own == 0.0 {
-            // Without an own task the envy is 0 or unbounded.
+            // If the user's own bundle runs no task, the envy is 0 or unbounded.
             result.unbounded += usize::from(best > 0.0);
             result.count += usize::from(best > 0.0);
             continue;
@@ -67,7 +67,7 @@ pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option
 /// The amount of each resource, padded with zeros.
 type Bundle = [f64; MAX_DIMS];
 
-/// Returns the sum of a user's bundle per unit of weight, and the bundle.
+/// Returns a user's bundle per unit of weight, and the sum of its amounts.
 fn per_weight(user: &UserSnapshot) -> (f64, Bundle) {
     debug_assert!(user.weight.iter().all(|&w| w > 0.0), "weights are above 0");
     let (mut sum, mut bundle) = (0.0, [0.0; MAX_DIMS]);
@@ -89,10 +89,11 @@ fn contains(bundle: &Bundle, other: &Bundle) -> bool {
     bundle.iter().zip(other).all(|(held, other)| held >= other)
 }
 
-/// Returns the bundles that are not contained in another one, and one of each set of equal bundles. The input has each bundle with its sum.
+/// Returns the bundles that are not contained in another one, and one bundle of each set of equal bundles. The input has each bundle with
+/// its sum.
 ///
-/// In order of descending sum a bundle follows all bundles that contain it, so each is compared only with the bundles selected before. Most
-/// bundles are contained in the first, and need not be sorted.
+/// In order of descending sum, a bundle follows all bundles that contain it, so each bundle is compared only with the bundles selected
+/// before it. Most bundles are contained in the first bundle, and need not be sorted.
 fn skyline(bundles: impl Iterator<Item = (f64, Bundle)> + Clone) -> Vec<Bundle> {
     let Some(first) = bundles.clone().min_by(by_sum) else { return Vec::new() };
     let mut others: Vec<(f64, Bundle)> = bundles.filter(|(_, bundle)| !contains(&first.1, bundle)).collect();
@@ -151,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a user with more tasks than any bundle here could run.
+    /// Returns a user with more tasks than any bundle of these tests could run.
     fn user<'a>(bundle: &'a [f64], demand: &'a [f64], weight: &'a [f64]) -> UserSnapshot<'a> {
         UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
     }
@@ -193,12 +194,12 @@ mod tests {
 
     #[test]
     fn the_drf_example_is_envy_free_until_a_user_loses_tasks() {
-        // Ghodsi et al., §4.1: A runs 3 tasks of <1/9, 4/18>, B runs 2 of <3/9, 1/18>.
+        // Ghodsi et al., §4.1: A runs 3 tasks with demand <1/9, 4/18>, B runs 2 tasks with demand <3/9, 1/18>.
         let a = user(&[3.0 / 9.0, 12.0 / 18.0], &[1.0 / 9.0, 4.0 / 18.0], &[1.0, 1.0]);
         let b = user(&[6.0 / 9.0, 2.0 / 18.0], &[3.0 / 9.0, 1.0 / 18.0], &[1.0, 1.0]);
         let fair = envy(&[a, b]).unwrap();
         assert_eq!(fair, Envy { max_bounded: Some(0.0), count: 0, unbounded: 0, users: 2 });
-        // B keeps a quarter of its bundle, which is half a task; with A's bundle it could run a whole one.
+        // B keeps a quarter of its bundle, which runs half a task. With A's bundle, B could run a whole task.
         let b_short = UserSnapshot { bundle: &[b.bundle[0] / 4.0, b.bundle[1] / 4.0], ..b };
         let unfair = envy(&[a, b_short]).unwrap();
         assert!((unfair.max_bounded.unwrap() - 1.0).abs() < 1e-12, "{unfair:?}");
@@ -209,7 +210,8 @@ mod tests {
     fn weights_scale_what_is_envied() {
         let (one, double) = (user(&[0.2], &[0.01], &[1.0]), user(&[0.4], &[0.01], &[2.0]));
         assert_eq!(envy(&[one, double]).unwrap().count, 0);
-        // The user with the larger weight envies one with an equal bundle by a factor of 2.
+        // The user with the larger weight envies a user with an equal bundle, because it could run twice as many tasks with the scaled
+        // bundle.
         let short = user(&[0.2], &[0.01], &[2.0]);
         let result = envy(&[one, short]).unwrap();
         assert!((result.max_bounded.unwrap() - 1.0).abs() < 1e-12);
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(nothing, Envy { max_bounded: None, count: 0, unbounded: 0, users: 2 });
     }
 
-    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100.
+    /// Under first come, first served, one user runs 4 of its 5 tasks, and the other runs 20 of 100.
     #[test]
     fn nobody_envies_tasks_that_it_does_not_have() {
         let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0], &[1.0 / 24.0], &[1.0]) };

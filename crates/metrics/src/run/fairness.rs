@@ -1,8 +1,9 @@
 //! Indices of the evenness of dominant shares.
 //!
-//! Each function takes the weighted dominant shares s_i / w_i of the backlogged users (the small share of a user without waiting tasks is
-//! not unfair), in any order, finite and non-negative. [`jain`], [`gini`] and [`ratio`] do not change when all shares are scaled; [`gap`]
-//! is in units of the share. [`JainSum`] maintains the Jain index of a changing set of users in constant time per change.
+//! Each function takes the weighted dominant shares s_i / w_i of the backlogged users , in any order; the shares must be finite and not
+//! negative. Users without waiting tasks are excluded, because a small share of such a user is not unfair. [`jain`], [`gini`] and
+//! [`ratio`] do not change when all shares are scaled; [`gap`] is in units of the share. [`JainSum`] maintains the Jain index of a
+//! changing set of users in constant time per change.
 
 use super::{At, Metrics, float, mean};
 use plimsoll_base::column::Unit;
@@ -13,7 +14,7 @@ use plimsoll_base::column::Unit;
 /// everything) to 1 (all equal). Returns `None` without users, and if all shares are 0 (0/0). Cost: O(n). Source: Jain, Chiu and Hawe, DEC
 /// TR-301, 1984.
 pub fn jain(shares: &[f64]) -> Option<f64> {
-    // Scaled so that the largest share is 1 and no square overflows or underflows.
+    // Shares are scaled so that the largest is 1 and no square overflows or underflows.
     let largest = positive_max(shares)?;
     let (sum, squares) =
         shares.iter().map(|y| y / largest).fold((0.0, 0.0), |(sum, squares), y| (sum + y, squares + y * y));
@@ -62,19 +63,19 @@ fn positive_max(shares: &[f64]) -> Option<f64> {
 /// The integer share of the whole cluster at weight 1.
 pub const WHOLE: u64 = 1 << 32;
 
-/// The largest integer share, 65,536 clusters (a small weight makes a share exceed 1). The squares of fewer than 2^32 such shares still fit
-/// 128 bits.
+/// The largest integer share, which is 65,536 clusters (with a small weight, a share may exceed 1). The squares of fewer than 2^32 such
+/// shares still fit 128 bits.
 pub const SHARE_MAX: u64 = 1 << 48;
 
 /// Converts a weighted dominant share (1 = the whole cluster at weight 1) to an integer share.
 ///
-/// Rounds to the nearest 2^-32, so the error is at most 2^-33 of a cluster; larger shares are limited to [`SHARE_MAX`].
+/// Rounds to the nearest multiple of 2^-32, so the error is at most 2^-33 of a cluster. Shares above [`SHARE_MAX`] become [`SHARE_MAX`].
 pub fn fixed_share(share: f64) -> u64 {
     nearest(share * WHOLE as f64).min(SHARE_MAX)
 }
 
-/// Rounds to the nearest integer, and halves up, as `f64::round` does for positive numbers, without a call of the C library. Negative
-/// numbers and NaN become 0; large numbers saturate.
+/// Rounds to the nearest integer, with halves rounded up, as `f64::round` does for positive numbers. Needs no call of the C library.
+/// Negative numbers and NaN become 0; large numbers saturate.
 pub(crate) fn nearest(number: f64) -> u64 {
     let below = number as u64;
     below.saturating_add(u64::from(number - below as f64 >= 0.5))
@@ -92,7 +93,7 @@ pub struct JainSum {
 }
 
 impl JainSum {
-    /// Adds a user of this share.
+    /// Adds a user with this share.
     pub fn add(&mut self, share: u64) {
         debug_assert!(share <= SHARE_MAX, "an integer share is at most SHARE_MAX");
         self.users += 1;
@@ -100,7 +101,7 @@ impl JainSum {
         self.squares += u128::from(share) * u128::from(share);
     }
 
-    /// Removes a user of this share.
+    /// Removes a user with this share.
     pub fn remove(&mut self, share: u64) {
         debug_assert!(self.users > 0 && self.sum >= u128::from(share), "a removed share was added before");
         self.users -= 1;
@@ -193,7 +194,7 @@ mod tests {
         near(gini(&shares), 0.25);
         near(gap(&shares), 0.3);
         near(ratio(&shares), 0.25);
-        // One user has everything: the unfair end of each range.
+        // If one user has everything, each index is at the unfair end of its range.
         let unfair = [0.0, 0.0, 0.7, 0.0];
         near(jain(&unfair), 0.25);
         near(gini(&unfair), 0.75);

@@ -1,9 +1,10 @@
 //! Sharing incentive: compares each user's bundle with its own part of the cluster.
 //!
-//! The part of user i is w_ij / Σ_k w_kj of each resource, over all active users k. Sharing benefits the user at an instant if its bundle
-//! runs at least as many of its tasks as its part would, up to its number of tasks. Tasks are counted as in the property check
-//! ([`Wants`](plimsoll_fair::Wants)), with divisible tasks: a user that runs 2 tasks and whose part would run 2.7 counts as below. Only
-//! backlogged users are evaluated. Source: Ghodsi et al., NSDI 2011, §3 (sharing incentive).
+//! The part of user i is w_ij / Σ_k w_kj of each resource j, where the sum is over all active users k. Sharing benefits the user at an
+//! instant if its bundle runs at least as many of its tasks as its part would, where both numbers are at most the number of its tasks.
+//! Tasks are counted as in the property check ([`Wants`](plimsoll_fair::Wants)), with divisible tasks. A user that runs 2 tasks, and whose
+//! part would run 2.7 tasks, therefore counts as below its part. Only backlogged users are evaluated. Source: Ghodsi et al., NSDI 2011, §3
+//! (sharing incentive).
 
 use super::{At, Metrics, mean};
 use crate::snapshot::{TOLERANCE, UserSnapshot};
@@ -13,14 +14,14 @@ use plimsoll_base::units::MAX_DIMS;
 /// The comparison of one backlogged user with its part of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartComparison {
-    /// The tasks that its bundle runs over the tasks that its part would run; at least 0, and 1 at break-even.
+    /// The tasks that its bundle runs over the tasks that its part would run. It is at least 0, and 1 if both are equal.
     pub ratio: f64,
-    /// The dominant share of the tasks that its part would run in addition to those of its bundle. With one weight for all resources and
-    /// more tasks than the part would run it is max(0, part − dominant share). Fraction of the cluster, 0 to 1.
+    /// The dominant share of the tasks that its part would run in addition to those of its bundle. It is a fraction of the cluster, 0 to
+    /// 1. If the user has one weight for all resources, and more tasks than its part would run, it is max(0, part − dominant share).
     pub shortfall: f64,
 }
 
-/// Compares each of `users` (all active ones) with its part of the cluster, in their order.
+/// Compares each of `users`, which must be all active users, with its part of the cluster, in the given order.
 ///
 /// The comparison is `None` for a user that is not backlogged or has no demand. Cost: O(n · dims).
 pub fn standings<'a>(
@@ -44,7 +45,7 @@ pub fn standings<'a>(
 pub struct Incentive {
     /// The smallest ratio.
     pub min_ratio: f64,
-    /// The number of users below 1 by more than [`TOLERANCE`].
+    /// The number of users whose ratio is below 1 by more than [`TOLERANCE`].
     pub below: usize,
     /// The number of evaluated users.
     pub users: usize,
@@ -109,7 +110,7 @@ const BELOW: &str = "Users below 1/n";
 mod tests {
     use super::*;
 
-    /// Returns a user with more tasks than any bundle here could run.
+    /// Returns a user with more tasks than any bundle of these tests could run.
     fn user<'a>(bundle: &'a [f64; 2], demand: &'a [f64; 2], weight: &'a [f64; 2]) -> UserSnapshot<'a> {
         UserSnapshot { bundle, demand, weight, tasks: 1e9, backlogged: true }
     }
@@ -118,7 +119,8 @@ mod tests {
         super::standings(users.iter().copied()).collect()
     }
 
-    /// First come, first served: one user runs 4 of its 5 tasks, the other one 20 of 100; half of the cluster would run 12.
+    /// Under first come, first served, one user runs 4 of its 5 tasks, and the other runs 20 of 100. Half of the cluster would run 12
+    /// tasks.
     #[test]
     fn a_part_is_worth_no_more_tasks_than_there_are() {
         let few = UserSnapshot { tasks: 5.0, ..user(&[4.0 / 24.0, 0.0], &[1.0 / 24.0, 0.0], &[1.0, 1.0]) };
@@ -146,7 +148,8 @@ mod tests {
         let rich = user(&[0.6, 0.1], &[0.06, 0.01], &[1.0, 1.0]);
         let poor = user(&[0.1, 0.2], &[0.01, 0.02], &[3.0, 3.0]);
         let each = standings(&[rich, poor]);
-        // The user is entitled to 0.75: 37.5 tasks by the second resource. It runs 10, and its dominant share is 0.2.
+        // The user is entitled to 0.75 of the cluster, which would run 37.5 of its tasks, limited by the second resource. It runs 10
+        // tasks, and its dominant share is 0.2.
         let standing = each[1].unwrap();
         assert!((standing.ratio - 10.0 / 37.5).abs() < 1e-12);
         assert!((standing.shortfall - 0.55).abs() < 1e-12);

@@ -53,7 +53,7 @@ static METRICS: &[&Metrics] = &[
     &control::METRICS,
 ];
 
-/// Related columns: those of the table `runs` and those of the table `fairness`.
+/// Related columns of the tables `runs` and `fairness`.
 struct Metrics {
     runs: &'static [Column<MetricValue>],
     fairness: &'static [At],
@@ -133,7 +133,7 @@ enum MetricValue {
     Floats(fn(&Run, usize) -> Option<f64>),
     /// The mean over the grid points with waiting tasks and a value.
     Mean(fn(&Sample) -> Option<f64>),
-    /// Such a mean per resource.
+    /// The mean over the grid points with waiting tasks and a value, per resource.
     Means(fn(&Sample, usize) -> Option<f64>),
     /// The mean over all grid points with a value.
     Always(fn(&State) -> Option<f64>),

@@ -43,7 +43,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Evaluates the state over the users with running or waiting tasks: `active`, and `users` in the same order.
+    /// Evaluates the state over the users with running or waiting tasks: `active` has their ids, and `users` their snapshots in the same
+    /// order.
     ///
     /// Errors: [`Error::NotConverged`](plimsoll_base::error::Error::NotConverged).
     pub fn evaluate(&mut self, state: &State, active: &[UserId], users: &Snapshots, fluid: &mut Fluid) -> Result<()> {

@@ -34,13 +34,13 @@ impl SlowdownSum {
 
 /// The slowdowns of finished jobs: completion time over ideal time.
 ///
-/// Each quotient is rounded once, to a double. For up to [`LogHistogram::EXACT`] jobs, quantiles are exact; for more they are computed from
-/// a histogram of millionths.
+/// Each quotient is rounded once, to a double. For up to [`LogHistogram::EXACT`] jobs, quantiles are exact; for more jobs, they are
+/// computed from a histogram of millionths.
 #[derive(Clone, Debug, Default)]
 pub struct Slowdowns {
     sum: SlowdownSum,
     max: f64,
-    /// The quotients, unordered, while they are few; empty afterwards.
+    /// The quotients, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
     values: Vec<f64>,
     millionths: LogHistogram,
 }
@@ -62,7 +62,7 @@ impl Slowdowns {
         }
     }
 
-    /// Returns the quantiles at `qs` by nearest rank, each `None` if it is not defined. Cost: the stored values are sorted once.
+    /// Returns the quantiles at `qs` by nearest rank, each `None` if it is not defined. Cost: that of sorting the stored values once.
     pub fn quantiles(&self, qs: impl IntoIterator<Item = f64>) -> Vec<Option<f64>> {
         let mut values = self.values.clone();
         values.sort_unstable_by(f64::total_cmp);

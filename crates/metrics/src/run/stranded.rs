@@ -1,4 +1,4 @@
-//! Stranded capacity: free amounts on machines that are too small, or of the wrong shape, for every waiting task.
+//! Stranded capacity: free amounts on machines where they are too small, or of the wrong proportions, for every waiting task.
 
 use super::{At, MetricValue, Metrics};
 use plimsoll_base::column::{Column, Unit};
@@ -8,9 +8,9 @@ use plimsoll_sim::record::State;
 
 /// Computes stranded capacity as a share of the cluster: the sum of free amounts of resource r on *stranded* machines, over c_r.
 ///
-/// A machine is stranded if it is present, if some head (the next task of a queue) may use it by its labels and place, and if it has no
-/// room for any of these heads. A machine that no head may use is idle, not stranded. A machine with room for a head that waits for another
-/// reason, such as quota or the other tasks of its gang, is not stranded either.
+/// A machine is stranded if it is present, if at least one head (the next task of a queue) may use it by its labels and location, and if
+/// it has no room for any head that may use it. A machine that no head may use is idle, not stranded. A machine with room for a head that
+/// waits for another reason, such as quota or the other tasks of its gang, is not stranded either.
 ///
 /// `heads` has the scope and the requirement of each head; `may_use` returns whether a scope has a machine. The result has `dims` entries,
 /// padded with zeros; an entry is 0 for a resource with capacity 0. Cost: O(machines · (scopes + least requirements of their heads)).
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn share(machines: &Machines, heads: &[(u32, &[u64])]) -> [f64; 2] {
-        // Scope 0 is both machines, scope m + 1 is machine m.
+        // Scope 0 has both machines, and scope m + 1 has machine m alone.
         let may_use = |scope: u32, machine: MachineId| scope == 0 || scope == machine.0 + 1;
         let all = stranded(machines, &amounts(&[12, 12]), 2, heads, may_use);
         assert!(all[2..].iter().all(|share| *share == 0.0));
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(share(&machines, &[(0, &[3, 1])]), [3.0 / 12.0; 2], "too large for both");
         assert_eq!(share(&machines, &[(0, &[2, 1])]), [1.0 / 12.0; 2], "the second has room");
         assert_eq!(share(&machines, &[(0, &[3, 1]), (0, &[1, 3]), (0, &[1, 1])]), [0.0; 2]);
-        // Room on the second machine is useless for tasks of the first one, and machines without possible tasks are not stranded.
+        // Tasks that may only use the first machine cannot use room on the second. Machines that no waiting task may use are not stranded.
         assert_eq!(share(&machines, &[(1, &[2, 2])]), [1.0 / 12.0; 2]);
         assert_eq!(share(&machines, &[(2, &[3, 3])]), [2.0 / 12.0; 2]);
         assert_eq!(share(&machines, &[(1, &[2, 2]), (2, &[2, 2])]), [1.0 / 12.0; 2]);

@@ -1,6 +1,6 @@
 //! The sums and counts over a run.
 //!
-//! [`Totals`] receives the facts of a run as a recorder does, and needs no data per user. The `pub(super)` fields are the sources of the
+//! [`Totals`] receives the facts of a run like a recorder, and needs no data per user. The `pub(super)` fields are the sources of the
 //! columns in this folder. Some sums cover the whole run, others only its measured window.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,8 @@ pub struct Totals {
     pub(super) jobs_finished: u64,
     pub(super) tasks: u64,
     pub(super) finished: u64,
-    /// The launches of tasks released in the window and their waits; the `gang` fields have the same for launches of whole rows.
+    /// The number of launched tasks that were released in the window, and their waits. The `gang` fields have the same values for tasks
+    /// that start with all others of their row.
     pub(super) waited: u64,
     pub(super) task_wait_us: u128,
     pub(super) task_wait_max: Span,
@@ -53,7 +54,7 @@ pub struct Totals {
     pub(super) lost_us: u128,
     /// The additional time of tasks compared with full speed.
     pub(super) slowed_us: u128,
-    /// The tasks with a preferred place, the tasks that started there, and the tasks that started in another room.
+    /// The numbers of tasks with a preferred location, of tasks that started at this location, and of tasks that started in another room.
     pub(super) located: u64,
     pub(super) located_there: u64,
     pub(super) located_elsewhere: u64,
@@ -69,7 +70,7 @@ pub struct Totals {
     /// The integral of the Jain index of the backlogged users, and the time with such an index.
     pub(super) jain_us: f64,
     pub(super) jain_time: u64,
-    /// Whether the policy reserves slots, or reserves other amounts than are used.
+    /// Whether the policy reserves slots, or other amounts than tasks use.
     pub(super) slots: bool,
 }
 
@@ -146,7 +147,7 @@ impl Totals {
             self.finished += if tasks.fate.is_stopped() { 0 } else { count };
         }
         match tasks.fate {
-            // On a fast machine a task may take less.
+            // On a fast machine, a task may take less time than its duration.
             Fate::Finished => {
                 let full = tasks.duration.0.saturating_add(tasks.salvage.delay.0);
                 self.slowed_us += u128::from(ran.0.saturating_sub(full)) * u128::from(count);
@@ -179,7 +180,7 @@ impl Totals {
 }
 
 impl<'a> Run<'a> {
-    /// Creates the run of these totals on machines of a number and a capacity, without a name, speeds, a grid and a control plane.
+    /// Creates the run of these totals on machines with this number and capacity, without a name, speeds, a grid and a control plane.
     pub fn new(totals: &'a Totals, outcome: Outcome, users: u64, (machines, capacity): (u64, Resources)) -> Run<'a> {
         let first = totals.first_submit.unwrap_or_default();
         let delay = |histogram| Summary::from_histogram(histogram, 1_000_000);
@@ -191,7 +192,7 @@ impl<'a> Run<'a> {
             offered: capacity,
             outcome,
             totals,
-            // Until the end of the run, which is the last end of a task unless another event is later.
+            // The measured time lasts until the end of the run, which is the last end of a task unless another event is later.
             measured: totals.window.part(first, totals.now),
             arriving: totals.window.part(first, totals.last_submit),
             speeds: Vec::new(),

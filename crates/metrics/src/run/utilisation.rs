@@ -63,7 +63,7 @@ pub(super) static BESIDES: Metrics = Metrics {
             "slots_held",
             "share of slots held, time-weighted (of the only resource reserved under only:R); null under others",
             |run| {
-                // A policy view that is not plain offers a single resource: slots, or the one that is reserved.
+                // A policy view that is not plain offers a single resource: slots, or the only resource that is reserved.
                 let offered = run.offered.0.iter().position(|&amount| amount > 0).unwrap_or(0);
                 run.share(run.totals.held_us[offered], run.offered.0[offered]).filter(|_| run.totals.slots)
             },

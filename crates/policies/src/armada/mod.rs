@@ -1,24 +1,25 @@
 //! Armada: each cycle reclaims, in the model, the jobs of queues above their share, and schedules them again together with the waiting
 //! jobs.
 //!
-//! A queue's *cost* is the largest part of the cluster that it uses of any resource, times the resource's multiplier. The next job is that
-//! of the queue with the lowest cost over weight, including the job; ties are broken by the queue's name. More urgent jobs precede all less
-//! urgent ones. Inside a queue and priority, running jobs precede waiting ones, then the older. A user is a job, its tasks are equal jobs;
-//! a gang counts as one.
+//! The *cost* of a queue is the largest, over all resources, of the part of the cluster that the queue uses times the multiplier of the
+//! resource. The next job is that of the queue with the lowest cost over weight, where the cost includes the job; ties are broken by the
+//! queue's name. More urgent jobs precede all less urgent ones. Among equally urgent jobs of a queue, running jobs precede waiting ones,
+//! and older jobs precede younger ones. Each task of a user is a job; a gang is one job.
 //!
-//! If a queue's cost is above `protected_fraction` (1.0) times its share, the greater of its share by weight and that capped by demand
-//! ([`shares`](self::shares)), all of its running jobs are reclaimed in the model. They may run again on their own machine only. A waiting
-//! job starts where room is free, or else in the room of reclaimed jobs: these are removed from the end of their order until it fits on one
-//! machine, and evicted. Else it displaces less urgent jobs, the least urgent and youngest first, on one machine. Jobs that are reclaimed
-//! and run again in the same cycle are no evictions.
+//! The share of a queue is the greater of its share by weight and of its share capped by demand ([`shares`](self::shares)). If the cost of
+//! a queue is above `protected_fraction` (default 1.0) times its share, all of its running jobs are reclaimed in the model. A reclaimed
+//! job may run again on its own machine only. A waiting job starts where room is free, or else in the room of reclaimed jobs. These are
+//! removed from the end of their order until the waiting job fits on one machine; the removed jobs are evicted. If the waiting job still
+//! does not fit, it displaces less urgent jobs on one machine, the least urgent and youngest first. A job that is reclaimed and runs again
+//! in the same cycle is not evicted.
 //!
 //! Source: Armada (armadaproject/armada, August 2026): `preempting_queue_scheduler.go`, `queue_scheduler.go`, `nodedb.go`, `scheduling.go`
-//! and the threads of the variants, both repaired there.
+//! and the pull requests that the variants name; the source has fixed both defects.
 //!
-//! Departures: shares are parts of 2^60 instead of floats. More urgent jobs are served first; the source places them over the less urgent
-//! and clears nodes of these in a second pass. There are no rate limits, there is no penalty for short jobs, and there is one pool.
-//! Reclaiming ends if no waiting job could precede the last reclaimed one: the outcome is the same. Groups with child groups only combine
-//! queues. Without a file every user is a queue with its weight.
+//! Departures: shares are parts of 2^60 instead of floats. This module serves more urgent jobs first. The source lets them oversubscribe
+//! machines with less urgent jobs, which it evicts in a second pass. There are no rate limits, there is no penalty for short jobs, and
+//! there is one pool. No job is reclaimed if no waiting job would precede a reclaimed one; the outcome is the same. Groups with child
+//! groups only combine queues. Without a file every user is a queue with its weight.
 
 mod round;
 mod shares;
@@ -130,7 +131,7 @@ impl Armada {
         }
     }
 
-    /// Returns the largest part of the cluster that these amounts are in any resource, times the resource's multiplier.
+    /// Returns the cost of these amounts: the largest of their parts of the cluster, each times the multiplier of its resource.
     fn cost(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
         let part = |d: usize| match (amounts[d], self.multipliers[d]) {
             (0, _) | (_, 0) => Ratio::ZERO,
@@ -187,7 +188,7 @@ impl Armada {
     }
 }
 
-/// Returns the shares of the active queues, each with the part that it uses.
+/// Returns the shares of the active queues, each with the part of the cluster that the queue uses.
 fn shared(active: &[(QueueAt, QueueClaim, u128)]) -> Vec<(QueueAt, QueueShares, u128)> {
     let claims: Vec<QueueClaim> = active.iter().map(|(_, claim, _)| *claim).collect();
     active.iter().zip(shares(&claims)).map(|((leaf, _, used), share)| (*leaf, share, *used)).collect()
@@ -210,8 +211,8 @@ impl Scheduler for Armada {
         self.rank_names(session.tree);
         let capacity = *session.books.offered();
         let above = self.above_share(session);
-        // The last reclaimed job of a queue is its least urgent one, and is ranked by the queue's current cost. A waiting job that ranks
-        // behind all of these displaces no job.
+        // The last reclaimed job of a queue is its least urgent one; its rank has the current cost of the queue. A waiting job that ranks
+        // behind the last reclaimed job of every queue displaces no job.
         let last = above.iter().filter_map(|at| {
             Some(((session.least_urgent(*at)?, self.place(*at, &session.usage[*at], &capacity)), *at))
         });
@@ -247,7 +248,7 @@ impl Scheduler for Armada {
         };
         let active = self.active(tree, books, &table.usage);
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
-        // The shares of a queue without jobs are those it would have as the only additional active queue.
+        // A queue without jobs reports the shares that it would have if it became active in addition to the active queues.
         let idle = |leaf: QueueAt| {
             let claim = (leaf, QueueClaim { weight: self.weights[leaf], demand: 0 }, 0);
             shared(&[active.as_slice(), &[claim]].concat()).pop()

@@ -19,13 +19,13 @@ const NO_ROOM: Reason = Reason::Rule("there is no room, and no other job may be 
 /// The state of a reclaimed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EvictedState {
-    /// It is not rescheduled yet.
+    /// The job is not rescheduled yet.
     Back,
-    /// It runs again.
+    /// The job runs again.
     Again,
-    /// Another job starts in its room.
+    /// Another user's job starts in the room of the job.
     Given(UserId),
-    /// It found no room when it was rescheduled.
+    /// The job found no room when it was rescheduled.
     Lost,
 }
 
@@ -73,7 +73,7 @@ pub struct Round<'a, 'b, 'c> {
     line: BTreeSet<(JobRank, QueueAt)>,
     /// The rank of each queue in `line`.
     places: BTreeMap<QueueAt, JobRank>,
-    /// The free room as if no reclaimed job ran, minus the rescheduled and started jobs.
+    /// The free room without any reclaimed job, minus the room of the jobs that were rescheduled or started so far.
     left: Rooms<'b>,
     /// The free room in which reclaimed jobs count as running until another job receives their room or they fail to run again.
     idle: Rooms<'b>,

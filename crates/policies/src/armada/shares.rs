@@ -6,7 +6,7 @@
 /// The whole cluster, in parts.
 pub const WHOLE: u128 = 1 << 60;
 
-/// An upper bound of the rounding error of sums of parts, which may be too small.
+/// An upper bound of the rounding error of a sum of parts. Each part is rounded down, so the sum may be too small.
 pub const SLACK: u128 = 16;
 
 /// The claim of a queue to the cluster.
@@ -23,7 +23,7 @@ pub struct QueueClaim {
 pub struct QueueShares {
     /// The share by weight alone.
     pub fair: u128,
-    /// The share by weight, at most the demand. It is computed in up to ten rounds, until at most a hundredth is left.
+    /// The share by weight, at most the demand. It is computed in up to ten rounds, until at most a hundredth of the cluster is left.
     pub capped: u128,
     /// The share if the queue's own demand were unlimited.
     pub uncapped: u128,

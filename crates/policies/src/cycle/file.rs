@@ -22,12 +22,12 @@ pub type OptionalAmounts = Resources<Option<u64>>;
 pub enum Bound {
     /// An amount in base units.
     Amount(u64),
-    /// No bound: the total of the group's level.
+    /// No bound. The amount is the total of the level.
     Unlimited,
 }
 
 impl Bound {
-    /// Returns the amount on a level with this total.
+    /// Returns the amount, or the total of the level if there is no bound.
     pub fn amount(self, total: u64) -> u64 {
         match self {
             Bound::Amount(amount) => amount,
@@ -73,7 +73,7 @@ impl QueueKey {
 pub struct QueueFile {
     /// The source: the file, or the plan or state that contains the queues.
     pub path: PathBuf,
-    /// The files of its own that were read; empty for queues in a plan.
+    /// The files that were read for it; empty for queues in a plan.
     pub files: Vec<PathBuf>,
     /// The groups in the order of the file.
     pub groups: Vec<QueueEntry>,

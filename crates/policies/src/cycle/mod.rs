@@ -1,8 +1,8 @@
 //! Schedulers that decide in cycles over a tree of queues, as production schedulers do: starts, evictions, and the reason of each.
 //!
-//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] makes a policy of it. There is one cycle per instant, so that tasks
-//! stopped in a cycle compete for their room in the next one, and a livelock takes simulated time. A cycle that has started or stopped a
-//! task is followed by another within [`PERIOD`], even without further events.
+//! A [`Scheduler`] decides one cycle on a [`Session`]; [`Cycled`] turns a scheduler into a policy. There is one cycle per instant, so that
+//! tasks stopped in a cycle compete for their room in the next one, and a livelock takes simulated time. A cycle that has started or
+//! stopped a task is followed by another within [`PERIOD`], even without further events.
 //!
 //! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN), with a queue position of its own. Only the
 //! first of a user's waiting task sets is visible.
@@ -39,8 +39,8 @@ pub const PERIOD: Span = Span(10_000);
 
 /// A scheduler that decides in cycles.
 pub trait Scheduler: Send {
-    /// Adds a queue for a user, if no file has groups; it is the last of the tree. `weight` is the user's weight in millionths, `None` if
-    /// it has one per resource.
+    /// Adds the queue of a new user; called only if no file has groups. The queue is the last node of the tree. `weight` is the user's
+    /// weight in millionths, `None` if it has one per resource.
     fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()>;
 
     /// Decides one cycle. Errors end the run.
@@ -91,8 +91,8 @@ struct PlannedLaunch {
     tasks: u32,
     /// The position of the planned set in the user's order: a set that was stopped in the cycle may precede it now.
     turn: (u8, Time, u64),
-    /// The machines planned for the tasks, if the cycle evicts any task: the room of victims is reserved for the tasks that it was made
-    /// for.
+    /// The machines planned for the tasks. They are stored only if the cycle evicts a task, because the room of victims is reserved for
+    /// the tasks that displaced them.
     seats: Placements,
 }
 
@@ -204,7 +204,7 @@ impl<S: Scheduler> Explain for Cycled<S> {
 impl<S: Scheduler> Preemption for Cycled<S> {
     fn reclaim(&mut self, now: Time, running: &dyn RunningView, books: &Books) -> Result<Reclaims> {
         if self.at == Some(now) {
-            // The engine has called again after evictions. It need not have carried out all of them (`stop_limit`).
+            // The engine calls again after the evictions. It may have carried out only some of them (`stop_limit`).
             self.acted |= std::mem::take(&mut self.stops);
             return Ok(Reclaims::default());
         }

@@ -1,8 +1,8 @@
 //! One cycle of a scheduler: the state at its beginning, and the decisions so far.
 //!
 //! [`Session`] applies each decision to its own copy of the allocations and of the free room, so that the scheduler sees the effect of
-//! earlier decisions. The engine carries them out after the cycle. [`Session::spare`] revokes evictions that make room for no launch, and
-//! launches that would not be carried out. Launches may exceed the free amounts: the engine decides.
+//! earlier decisions. The engine carries the decisions out after the cycle. [`Session::spare`] revokes evictions that make room for no
+//! launch, and launches that would not be carried out. Launches may exceed the free amounts: the engine decides.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ pub struct Runs {
     pub key: u64,
     /// The user.
     pub user: UserId,
-    /// Its queue.
+    /// The queue of the user.
     pub queue: QueueAt,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
@@ -32,7 +32,8 @@ pub struct Runs {
     pub start: Time,
     /// Their row in the trace.
     pub row: u64,
-    /// The instant at which they could have started at the earliest, and their position among those of that instant: the lower came first.
+    /// The earliest instant at which they could have started, and their position among the task sets of that instant; the lower position
+    /// came first.
     pub since: (Time, u64),
     /// The machine where they run; for a gang on several machines, one of these.
     pub machine: MachineId,
@@ -96,7 +97,7 @@ pub struct Session<'a> {
     pub tree: &'a Tree,
     /// The books of the run.
     pub books: &'a Books,
-    /// The allocation of each node, with the launches and without the evictions decided so far.
+    /// The allocation of each node, including the launches and excluding the evictions decided so far.
     pub usage: Vec<Resources>,
     /// The allocation of each user, likewise.
     pub held: Vec<Resources>,
@@ -106,7 +107,7 @@ pub struct Session<'a> {
     running: &'a dyn RunningView,
     listed: Vec<OnceCell<PreemptibleTasks>>,
     rooms: Rooms<'a>,
-    /// Whether a task is launched for which the session found no machine with room.
+    /// Whether the session launched a task without finding a machine with room for it.
     unseated: bool,
     left: HashMap<UserId, u32>,
     /// The number of stopped tasks of each entry, by key.
@@ -237,7 +238,7 @@ impl<'a> Session<'a> {
         least
     }
 
-    /// Returns the free amounts of a machine, with the launches and without the evictions decided so far.
+    /// Returns the free amounts of a machine, including the launches and excluding the evictions decided so far.
     pub fn room_on(&self, machine: MachineId) -> Resources {
         self.rooms.on(machine)
     }
@@ -254,8 +255,8 @@ impl<'a> Session<'a> {
         trial.place_all(&next.each, next.together(), |_| None).is_some()
     }
 
-    /// Returns whether there is room now for a task of a workload, or for all tasks of a gang. For a user that lost tasks in this cycle
-    /// there is none: the stopped tasks are first in its order, so that a launch of another task would not be carried out.
+    /// Returns whether there is room now for a task of a workload, or for all tasks of a gang. Returns `false` for a user that lost tasks
+    /// in this cycle: the stopped tasks are first in its order, so a launch of another task would not be carried out.
     pub fn has_room(&self, next: &Waiting) -> bool {
         !self.has_lost(next.user)
             && self.fits(&next.need())
@@ -363,11 +364,11 @@ impl<'a> Session<'a> {
         self.change_allocation(runs.queue, runs.user, &amount, !stopped);
     }
 
-    /// Revokes the evictions that made no room for a launch (see [`Session::spare_victims`]), and launches that would not be carried out,
-    /// the last one first, with the victims of each.
+    /// Revokes the evictions that made no room for a launch (see [`Session::spare_victims`]). Also revokes launches that would not be
+    /// carried out, the last one first, each together with its victims.
     ///
-    /// A launch is not carried out where a task of its user that was stopped in this cycle comes before it in the user's order by priority
-    /// and age; its room would stay idle.
+    /// A launch is not carried out if a task of the same user that was stopped in this cycle precedes it in the user's order by priority
+    /// and age. The room of the launch would stay idle.
     pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
         if self.unseated {
             return;
@@ -398,8 +399,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Revokes needless evictions: those of victims that still have their room beside all launches, and that pass the test `may_stay`,
-    /// which checks limits. The most urgent and oldest victims come first.
+    /// Revokes needless evictions. An eviction is needless if the victim and all launches fit together and the victim passes `may_stay`,
+    /// which checks limits. The most urgent and oldest victims are tested first.
     pub fn spare_victims(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
         if self.unseated {
             return;
@@ -444,7 +445,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Adds an amount to a sum, or subtracts it, down to 0: launches may exceed the free amounts, because the engine decides.
+/// Adds an amount to a sum, or subtracts it, down to 0. The difference may be negative because launches may exceed the free amounts.
 pub fn change_amounts(sum: &mut Resources, amount: &Resources, more: bool) {
     *sum = if more { *sum + *amount } else { sum.saturating_sub(*amount) };
 }

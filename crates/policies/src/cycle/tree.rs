@@ -67,7 +67,7 @@ impl Tree {
         tree
     }
 
-    /// Adds a user; returns whether a queue of its own was created for it. Errors: it belongs to no group.
+    /// Adds a user; returns whether a queue was created for the user. Errors: the user belongs to no group.
     pub fn open(&mut self, user: UserId, name: &str) -> Result<bool> {
         let (at, made) = match &self.owners {
             None => {
@@ -150,11 +150,12 @@ impl Tree {
 pub struct Waiting {
     /// The user.
     pub user: UserId,
-    /// Its queue.
+    /// The queue of the user.
     pub queue: QueueAt,
     /// Its priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// The instant at which it could have started at the earliest, and its position among those of that instant: the lower came first.
+    /// The earliest instant at which it could have started, and its position among the task sets of that instant; the lower position came
+    /// first.
     pub since: (Time, u64),
     /// The amounts of one task.
     pub each: Resources,

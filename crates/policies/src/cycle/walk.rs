@@ -78,7 +78,8 @@ impl<'a, K: Ord> Walk<'a, K> {
         }
     }
 
-    /// Records that the first user was served: updates the sort keys on its path, or removes the user unless `stays`.
+    /// Records that the first user was served. Removes the user unless it `stays`, and updates the sort keys on its path; queues that
+    /// become empty are removed.
     pub fn served(&mut self, stays: bool, mut place: impl FnMut(Member) -> K) {
         let Some((leaf, user)) = self.first() else { return };
         let (mut at, mut member, mut stays) = (leaf, Member::User(user), stays);

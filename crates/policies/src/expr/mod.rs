@@ -253,7 +253,8 @@ impl Expression {
 }
 
 impl Var {
-    /// Returns whether the value may change without an event of the user. Its next task may be another one after time has passed.
+    /// Returns whether the value may change without an event of the user. For example, the user's next task, and with it the demand, may
+    /// change with time.
     fn is_of_all(self) -> bool {
         use Var::*;
         matches!(self, Demand | Service | TotalHeld | TotalRunning | TotalWaiting | Backlogged | Active | Now)

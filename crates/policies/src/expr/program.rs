@@ -27,7 +27,7 @@ pub trait Number: Copy + Ord {
     fn key(self, low: Self) -> u128;
 }
 
-/// Exact multiples of the unit that the compiler found. Quotients are computed only where their whole part counts.
+/// Exact multiples of the unit that the compiler found. A quotient is computed only if just its whole part is used.
 impl Number for i128 {
     const ONE: i128 = 1;
     const ZERO: i128 = 0;
@@ -97,7 +97,7 @@ impl Number for I256 {
 }
 
 /// Fixed point: a multiple of 2^-64, saturated at 2^124. Products and quotients are rounded down. A quotient by zero is the largest number
-/// or, if the dividend is negative, the least, and zero if it is zero.
+/// for a positive dividend, the least number for a negative one, and zero for zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fixed(I256);
 

@@ -1,4 +1,4 @@
-//! Compares expressions with their definition in fractions, and checks the messages of wrong ones.
+//! Compares expressions with their definition in fractions, and checks the messages for invalid expressions.
 
 use super::parse::{Fold, Index};
 use super::*;
@@ -50,7 +50,7 @@ fn queue(user: usize) -> Queue {
     Queue { user: UserId(user as u32), partition, release, place: 3, priority: 2, key: None }
 }
 
-/// The definition, evaluated in fractions, value by value; `None` for a division by zero.
+/// Evaluates an expression by its definition, in fractions, value by value; `None` for a division by zero.
 struct Obvious<'a> {
     scene: &'a Scene,
     user: usize,
@@ -201,7 +201,7 @@ fn rounded_expressions_order_users_that_are_far_enough_apart_as_fractions_do() {
     let apart = Fraction::ratio(1, 1 << 30);
     for case in 0..1500 {
         let scene = scene(&mut rng);
-        // Excludes conditions and whole parts, where the least difference may become a large one.
+        // Skips conditions and whole parts, because a tiny difference of their operands may change the result by much.
         let text = format!("({})", number(&mut rng, 1 + case % 3, false, true));
         let ast = parse::parse(&text).expect("a number").rank;
         if text.contains("if(") || text.contains("floor(") {

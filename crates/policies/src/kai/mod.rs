@@ -1,48 +1,50 @@
 //! The KAI scheduler: fair shares from deserved amounts and over-quota weights, level by level, and reclaim between queues by these shares.
 //!
-//! *Shares.* At each level of the tree and for each resource, every queue gets the requested part of its deserved amount, even if the sum
-//! exceeds the total; an unlimited amount is the total of the level. The rest is divided by `priority`, the highest first, in proportion to
-//! `weight` and less by past `usage` ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under
-//! `deserved` is not divided; if none names any, all are divided, and no queue deserves anything.
+//! *Shares.* At each level of the tree and for each resource, every queue first receives the part of its deserved amount that it requests,
+//! even if the sum exceeds the total; an unlimited amount is the total of the level. The rest is divided by `priority`, the highest first.
+//! Queues of equal priority share it in proportion to `weight`, and receive less if their past `usage` is high
+//! ([`plimsoll_fair::divide`]). GPUs are divided in whole devices. A resource that no group names under `deserved` is not divided. If no
+//! group names a resource, all resources are divided, and no queue has a deserved amount.
 //!
 //! *Order.* Sibling queues are compared by these criteria, in this order:
 //!
-//! 1. A queue within its fair share is first. (A queue is over it only if it is above it in all of CPU, memory and GPUs, so no queue is
-//!    over unless all three are divided.)
+//! 1. A queue within its fair share is first. (A queue exceeds its fair share only if it is above the share in all of CPU, memory and
+//!    GPUs. So no queue exceeds it unless all three are divided.)
 //! 2. A queue that stays within its deserved amounts with its next workload is first. (With `queue_priority_in_quota_reclaim`, the priority
 //!    of two such queues precedes all other criteria.)
 //! 3. The higher priority.
-//! 4. A queue that uses, with its next workload, no resource with an allowance of 0.
-//! 5. The smaller dominant part of the allowance in use, with the next workload, then without it.
+//! 4. A queue is first if, with its next workload, it uses no resource for which its allowance is 0.
+//! 5. The smaller dominant part of the allowance that the queue uses, with the next workload, then without it.
 //! 6. The smaller allowance, then the first in the file.
 //!
-//! The allowance of a queue is the larger of its fair share and its deserved amount, within its limit. In a queue the most urgent workload
-//! is first, of these one of a user without running tasks, then the oldest.
+//! The allowance of a queue is the larger of its fair share and its deserved amount, within its limit. Inside a queue, workloads are
+//! ordered by priority, then workloads of users without running tasks are first, then the oldest.
 //!
 //! *Actions* of a cycle, in this order:
 //!
-//! - *Allocate*: workloads in that order, one task at a time (all tasks of a gang), while there is room and no `limit` of a queue or an
-//!   ancestor is exceeded.
-//! - *Reclaim*: for a workload that leaves its queue within its fair share. Victims are taken from other queues, one more at a time: from
-//!   the last queue in the order first, there the least urgent tasks, then tasks of users beyond their first one, then the youngest. Once
-//!   there would be room, all victims and the workload are placed in the order, in a simulation, and victims that find a place are spared.
-//!   Each other victim must be from a queue (at the level right under the lowest common ancestor) that remains above its allowance, or
-//!   above its deserved amount while the other queue deserves the workload. Each queue that gains and is above its fair share must stay
-//!   behind the siblings that lose, by the part of their shares.
-//! - *Preempt*: less urgent workloads of the same queue, likewise but without that test.
+//! - *Allocate*: starts workloads in the order above, one task at a time (a gang all at once), while there is room and no `limit` of a
+//!   queue or an ancestor is exceeded.
+//! - *Reclaim*: makes room for a workload that leaves its queue within its fair share. Victims are taken from other queues, one at a time.
+//!   They come from the last queue in the order; inside it the least urgent tasks are first, then tasks of users beyond their first one,
+//!   then the youngest. Once there would be room, a simulation places all victims and the workload in the order; victims that find a place
+//!   are spared. Each other victim must be from a queue (at the level right under the lowest common ancestor) that remains above its
+//!   allowance, or above its deserved amount while the other queue deserves the workload. Each queue that gains and is above its fair
+//!   share must use a smaller part of its share than its siblings that lose tasks.
+//! - *Preempt*: makes room in the same way, with less urgent workloads of the same queue as victims, and without these conditions on the
+//!   queues.
 //!
 //! The workload starts in the room of its victims in the same cycle.
 //!
 //! Source: KAI (kai-scheduler/KAI-Scheduler, state of August 2026): `pkg/scheduler/plugins/proportion`, `pkg/scheduler/actions`,
 //! docs/fairness and the design document of its time-based fair share.
 //!
-//! Departures: room is counted for the whole cluster, and on the machines of victims (a gang's on one of them); no task moves to another
-//! machine, so there is no consolidation; a queue is preemptible or not, not a workload; a search ends after 64 simulations; a victim that
-//! finds its place again is placed task by task; past usage is given, and does not decay (`time-based` does). Without a file every user is
-//! a queue that deserves nothing, and shares by its weight.
+//! Departures: room is counted for the whole cluster, and on the machines of victims (for a gang, on one of its machines); no task moves
+//! to another machine, so there is no consolidation; preemptible is a setting of a queue, not of a workload; a search ends after 64
+//! simulations; a victim that finds its place again is placed task by task; past usage is a setting, and does not decay (under
+//! `time-based` it does). Without a file every user is a queue without a deserved amount, and has its weight.
 //!
-//! Faults: issue 1934 was closed without a cause, and the published code has the rule that it misses; the variant lacks that rule. In issue
-//! 1565 (open) victims that are placed again on other machines restart unchecked: there is no such move here.
+//! Faults: issue 1934 was closed without a cause. The published code has the rule that the issue misses; the variant lacks this rule. In
+//! issue 1565 (open) victims that are placed on other machines restart unchecked; this module has no such moves, so there is no variant.
 
 mod quotas;
 mod solve;
@@ -249,8 +251,8 @@ impl Kai {
         }
     }
 
-    /// Starts workloads without room in the room of victims: of other queues if `reclaim` is set, else of less urgent workloads of the same
-    /// queue.
+    /// Starts workloads without room in the room of victims. The victims are tasks of other queues if `reclaim` is set, else less urgent
+    /// tasks of the same queue.
     fn displace(&self, session: &mut Session, shares: Shares, reclaim: bool) {
         let lines = Kai::lines(session, |entry| {
             let search = VictimSearch { session, shares, rules: &self.rules, entry: *entry };
@@ -263,8 +265,8 @@ impl Kai {
             return;
         }
         let mut walk = Walk::new(shares, &session.usage, lines, false);
-        // By queue, the workloads without a solution. A workload that is no more urgent (reclaim ignores this) and needs no less has none
-        // either.
+        // By queue, the workloads without a solution. Another workload that needs at least as much, and is at most as urgent (not required
+        // for reclaim), has no solution either.
         let mut failed: HashMap<QueueAt, Vec<WaitingWorkload>> = HashMap::new();
         while let Some(leaf) = walk.leaf() {
             let Some(entry) = walk.pop(leaf) else { break };

@@ -100,7 +100,7 @@ impl Quotas {
         })
     }
 
-    /// Adds a queue for one user: it deserves nothing before the others, and shares by its weight.
+    /// Adds a queue for one user: it has no deserved amount, and its weight is that of the user.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, ..root });
@@ -238,7 +238,7 @@ impl Shares<'_> {
             .then(one.at.cmp(&other.at))
     }
 
-    /// Returns the largest part of a queue's allowance that these amounts are in any resource, as a fraction.
+    /// Returns the largest, over all resources, of the part of a queue's allowance that these amounts use, as a fraction.
     fn dominant(&self, at: QueueAt, amounts: &Resources) -> (u64, u64) {
         let part = |d: usize| match self.allocatable(at, d).unwrap_or(self.quotas.capacity[d]) {
             // A penalty, since an allowance of 0 cannot be a divisor.
@@ -248,7 +248,7 @@ impl Shares<'_> {
         (0..self.quotas.dims).map(part).max_by(|one, other| compare_parts(*one, *other)).unwrap_or((0, 1))
     }
 
-    /// Compares allowances: a queue is less if its allowance is lower in some resource and higher in none.
+    /// Compares allowances: an allowance is less if it is lower in some resource and higher in none.
     fn weaker(&self, one: QueueAt, other: QueueAt) -> Ordering {
         let most = |at: QueueAt, d: usize| self.allocatable(at, d).unwrap_or(u64::MAX);
         let no_more = |one, other| (0..self.quotas.dims).all(|d| most(one, d) <= most(other, d));
@@ -260,7 +260,7 @@ impl Shares<'_> {
     }
 }
 
-/// Returns the error for a user without a single weight.
+/// Returns the error for a user with a weight per resource.
 pub fn no_weight(name: &str) -> Error {
     Error::plan("weights", format!("a weight per resource for '{name}'"), "one weight per user under this policy")
 }

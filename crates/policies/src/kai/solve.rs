@@ -1,8 +1,9 @@
 //! The search for the victims of a workload, for reclaim and preempt.
 //!
 //! Victims are added one at a time. Once the freed amounts suffice, a simulation places the victims and the workload in the order of the
-//! policy; victims that find a place are spared. The other victims are the solution if the workload is placed and, for reclaim, a rule
-//! justifies each of them and the queues that gain stay behind the queues that lose. The search ends after [`SIMULATIONS`] simulations.
+//! policy; victims that find a place are spared. The other victims are the solution if the workload is placed. For reclaim, a rule must
+//! also justify each of them, and the queues that gain must stay behind the queues that lose. The search ends after [`SIMULATIONS`]
+//! simulations.
 //!
 //! Source: the KAI scheduler, `actions/common/solvers`, `actions/{reclaim,preempt}`,
 //! `plugins/proportion/reclaimable` (state of August 2026).
@@ -86,8 +87,8 @@ pub struct Solution {
 }
 
 impl VictimSearch<'_, '_> {
-    /// Returns whether the workload's queue may reclaim for it: the queue stays within its fair share, and its non-preemptible workloads
-    /// within its deserved amount.
+    /// Returns whether the workload's queue may reclaim for it. The queue must stay within its fair share, and its non-preemptible
+    /// workloads within its deserved amount.
     pub fn may_reclaim(&self) -> bool {
         let leaf = self.entry.next.queue;
         let with = self.session.usage[leaf] + self.entry.need;
@@ -148,7 +149,8 @@ impl VictimSearch<'_, '_> {
         over || !(0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) < quotas.nodes[other].deserved[d])
     }
 
-    /// Returns the two queues to compare, right under the lowest common ancestor: that of the workload, then that of the victims.
+    /// Returns the two queues to compare: the ancestors of the workload's queue and of the victims' queue right under their lowest common
+    /// ancestor.
     fn level(&self, leaf: QueueAt) -> (QueueAt, QueueAt) {
         let (tree, own) = (self.session.tree, self.entry.next.queue);
         let above = tree.common(own, leaf);
@@ -160,8 +162,8 @@ impl VictimSearch<'_, '_> {
             && (0..self.shares.quotas.dims).any(|d| self.shares.allocatable(at, d).is_some_and(|most| held[d] > most))
     }
 
-    /// Returns the victims of a queue in the order of preemption: the least urgent first, of these the tasks beyond the minimum of their
-    /// jobs, then the youngest. With `than`, returns only victims that are less urgent than this priority.
+    /// Returns the victims of a queue in the order of preemption: by priority, the least urgent first, then tasks beyond the minimum of
+    /// their jobs, then the youngest. With `than`, returns only victims that are less urgent than this priority.
     fn line(&self, leaf: QueueAt, than: Option<u8>) -> Vec<Victim> {
         let (mut line, mut left): (Vec<Victim>, HashMap<UserId, u64>) = Default::default();
         for runs in self.session.running(leaf) {
@@ -252,8 +254,8 @@ impl VictimSearch<'_, '_> {
         Some((gone.collect(), seats?))
     }
 
-    /// Returns the victims, each with the rule that justifies it after the previous victims of its queue have left, if the queues that gain
-    /// stay behind the queues that lose.
+    /// Returns the victims if the queues that gain stay behind the queues that lose. Each victim has the rule that justifies it after the
+    /// previous victims of its queue have left.
     fn validate(&self, gone: &[Victim]) -> Option<Taken> {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let mut left = self.session.usage.clone();
@@ -290,7 +292,7 @@ impl VictimSearch<'_, '_> {
         { path }.all(|at| self.stays_behind(at, &left, &touched)).then_some(solution)
     }
 
-    /// Returns whether a queue that gains stays behind its siblings that lose, measured in parts of their fair shares.
+    /// Returns whether a queue that gains stays behind its siblings that lose, measured by the used parts of their fair shares.
     fn stays_behind(&self, at: QueueAt, left: &[Resources], touched: &[Resources<bool>]) -> bool {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let parent = tree.nodes[at].parent;

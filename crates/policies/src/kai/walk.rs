@@ -15,7 +15,7 @@ pub trait Item {
     fn amount(&self) -> Resources;
 }
 
-/// The items of all queues, and the path to the next one.
+/// The items of all queues, and the path to the next item.
 ///
 /// Cost: O(siblings * depth) comparisons for each item that is removed or inserted.
 pub struct Walk<'a, T> {
@@ -101,7 +101,7 @@ impl<'a, T: Item> Walk<'a, T> {
         best.map(|side| side.at)
     }
 
-    /// Returns a queue for a comparison: with its next item, or with that of the first queue below it.
+    /// Returns a queue for a comparison, with the next item of the first leaf below it (or its own next item).
     fn side(&self, at: QueueAt) -> Option<Side> {
         let mut leaf = at;
         while !self.shares.tree.is_leaf(leaf) {

@@ -1,29 +1,30 @@
 //! Koordinator's elastic quotas: a runtime quota for every group, admission up to it, and revocation of the excess.
 //!
-//! A user is a workload of equal pods. Requests are summed up the tree, each cut to `max` (a group that does not lend counts at least its
-//! `min`). Totals are divided down the tree: every group gets the requested part of its minimum (all of it with `lend = false`), and the
-//! rest is divided by shared weight (`shared_weight`, else `max`, else the cluster) in whole units, by the largest remainder
-//! ([`runtime`](self::runtime)). Limits apply only to the resources that `max` names (without it to those of `shared_weight`; without both
-//! to all). The usage of groups with `system = true` is subtracted from the total first; they have no quota. With `scale_min`, minimums
-//! that exceed the total are scaled down.
+//! A user is a workload of equal pods. Requests are added up from the leaves to the root; the request of a group is cut to its `max`, and
+//! is at least its `min` if the group does not lend. Totals are divided down the tree: every group first receives the requested part of
+//! its minimum (the whole minimum with `lend = false`). The rest is divided in whole units in proportion to the shared weight
+//! (`shared_weight`, else `max`, else the cluster), by the largest remainder method ([`runtime`](self::runtime)). Limits apply only to the
+//! resources that `max` names (without `max`, to the resources of `shared_weight`; without both, to all). The usage of groups with `system
+//! = true` is subtracted from the total first; they have no quota. With `scale_min`, minimums that exceed the total are scaled down.
 //!
 //! *Admission.* Pods are tried in one order, by priority, then age. A pod starts if its group stays within its runtime quota of the
 //! requested resources (with `check_parent` the ancestors too), and there is room.
 //!
-//! *Preemption.* A pod that does not start displaces less urgent pods of its own group on one machine. Victims that are not needed for it
-//! to fit are spared, the most urgent and oldest first. Machines are compared by their most urgent victim, the least urgent first, then by
-//! the number of victims.
+//! *Preemption.* A pod that does not start displaces less urgent pods of its own group on one machine. Victims that the pod does not need
+//! are spared, the most urgent and oldest first. Machines are compared by their most urgent victim, the least urgent first, then by the
+//! number of victims.
 //!
-//! *Revocation.* If a group is above its runtime quota, pods are revoked, the least urgent and youngest first, until it is within. Then
-//! revoked pods that still fit are restored, the last first. Their room is open to all in the next cycle.
+//! *Revocation.* If a group is above its runtime quota, pods are revoked, the least urgent and youngest first, until the group is within
+//! the quota. Then revoked pods that still fit are restored, the last revoked first. The room of revoked pods is open to all groups in the
+//! next cycle.
 //!
 //! Source: Koordinator (koordinator-sh/koordinator, August 2026), `pkg/scheduler/plugins/elasticquota`, the proposal of multi-hierarchy
-//! quotas, and the threads of the variants. The policy `quota` is the same kind of quota as in the Fuxi article, with levels maintained in
-//! O(log groups).
+//! quotas, and the issues that the variants name. The policy `quota` implements the similar quotas of the Fuxi article, with water levels
+//! maintained in O(log groups).
 //!
 //! Departures: revocation is on (`revoke = false` is the source's default) and immediate; minimums are unscaled by default (the source
-//! always scales them, see the variant); no pod is displaced for one that its quota does not admit even then (the source stops pods without
-//! success); no pods are exempt, and quotas are in one tree. Without a file every user is a group with its weight, no minimum and no
+//! always scales them, see the variant); no pod is displaced for a pod that its quota would not admit afterwards (the source then stops
+//! pods in vain); no pods are exempt, and quotas are in one tree. Without a file every user is a group with its weight, no minimum and no
 //! maximum.
 
 mod runtime;
@@ -158,7 +159,7 @@ impl Koordinator {
         }
     }
 
-    /// Computes the runtime quota of every group; that of the root is the total that all groups share.
+    /// Computes the runtime quota of every group; the quota of the root is the total that all groups share.
     fn runtimes(&self, tree: &Tree, books: &Books, usage: &[Resources], named: &[usize]) -> Vec<Resources> {
         let mut runtime = vec![Resources::ZERO; tree.nodes.len()];
         let upwards = tree.upwards();
@@ -272,7 +273,7 @@ impl Koordinator {
         }
         let (mut rooms, mut gone, mut seats) = (session.trial(), Vec::<Runs>::new(), Placements::new());
         for pod in 1..=next.together() {
-            // The pods that have a machine so far, and this one.
+            // The pods that have a machine so far, plus the current one.
             let pods = Waiting { tasks: pod, ..*next };
             let sum = gone.iter().map(Runs::unit).fold(Resources::ZERO, Resources::saturating_add);
             let admitted = self.admits(session, runtime, &pods, &sum).is_ok();

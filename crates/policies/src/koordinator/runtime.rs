@@ -17,8 +17,8 @@ pub struct SiblingClaim {
     pub named: usize,
 }
 
-/// Divides a total into runtime quotas. They exceed it if the requested minimums do. The rest is divided in rounds by the largest
-/// remainder, ties by name. Cost: O(siblings * log siblings) per round.
+/// Divides a total into runtime quotas. The quotas exceed the total if the requested minimums exceed it. The rest is divided in rounds by
+/// the largest remainder, ties by name. Cost: O(siblings * log siblings) per round.
 pub fn runtimes(total: u64, claims: &[SiblingClaim]) -> Vec<u64> {
     let base = |claim: &SiblingClaim| match claim.request > claim.min {
         true => claim.min,
@@ -60,15 +60,16 @@ pub fn runtimes(total: u64, claims: &[SiblingClaim]) -> Vec<u64> {
 /// The scaling of minimums that exceed the total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// They are kept.
+    /// The minimums are not scaled.
     Kept,
-    /// They are scaled in integers, rounded down to whole units.
+    /// The minimums are scaled in integers, rounded down to whole units.
     Exact,
-    /// They are scaled in floats, as in the source.
+    /// The minimums are scaled in floats, as in the source.
     Floats,
 }
 
-/// Scales the minimums of siblings if they exceed the total: unscaled ones are kept, the others divide the rest in proportion.
+/// Scales the minimums of siblings if they exceed the total. Minimums with [`Scaling::Kept`] are kept; the others divide the rest in
+/// proportion.
 pub fn scaled(total: u64, mins: &[(u64, Scaling)]) -> Vec<u64> {
     let sum = |kept: bool| -> u64 {
         let of = mins.iter().filter(|(_, scaling)| (*scaling == Scaling::Kept) == kept);
@@ -112,7 +113,7 @@ mod tests {
         let keeps = [(40, 5, 10, false), (60, 20, 15, true), (50, 40, 20, true), (80, 70, 15, true)];
         assert_eq!(divided(100, &keeps)[0], 10);
         assert_eq!(divided(100, &keeps).iter().sum::<u64>(), 100);
-        // `TestRuntimeQuotaCalculator_IterationAdjustQuota`: the last has no weight.
+        // `TestRuntimeQuotaCalculator_IterationAdjustQuota`: the last group has no weight.
         let weightless = [(40, 5, 10, true), (60, 20, 15, true), (50, 40, 20, true), (0, 70, 15, true)];
         assert_eq!(divided(100, &weightless), [5, 20, 40, 15]);
     }

@@ -1,12 +1,13 @@
 //! The guard of `kueue@guarded`: each displacement must increase a bounded order that no other step decreases, which guarantees
 //! termination.
 //!
-//! Some workloads are *claims*. They are selected per queue, and per highest cohort with siblings above it: the largest first, then by
-//! priority and age, while they fit into its quota together. A claim is never displaced, and may displace any other workload. Other
-//! displacements must increase, in this order: the number of running claims; the shares of siblings from the root down, the lowest first
-//! (leximin); the order of running workloads by priority and age. A start in free room increases or keeps each of the three, and there are
-//! finitely many states. So no state recurs on a pool while no workload arrives, ends or has a grace period, and all waiting workloads are
-//! visible: only the first of a user's waiting workloads is.
+//! Some workloads are *claims*. They are selected for each queue, and for the highest cohort above the queue that has siblings: the
+//! largest workloads first, then by priority and age, while they fit together into the quota of the queue or cohort. A claim is never
+//! displaced, and may displace any other workload. Other displacements must increase, in this order: the number of running claims; the
+//! shares of siblings from the root down, the lowest first (leximin); the order of running workloads by priority and age. A start in free
+//! room increases or keeps each of the three, and there are finitely many states. So no state recurs on a pool as long as no workload
+//! arrives, ends or has a grace period, and all waiting workloads are visible. Only the first waiting workload of a user is visible, so a
+//! user must have at most one.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -40,7 +41,8 @@ impl<'a> Guard<'a> {
         Guard { quotas, promised, of: RefCell::default() }
     }
 
-    /// Returns the larger result of `read` for the two kinds of claims of a queue: its own, and those of the highest group with siblings.
+    /// Returns the larger result of `read` for two sets of claims: those of the queue, and those of the highest cohort above it with
+    /// siblings.
     fn claims<T: Ord>(&self, session: &Session, queue: QueueAt, read: impl Fn(&Claims) -> T) -> T {
         let mut of = self.of.borrow_mut();
         let tree = session.tree;
@@ -63,7 +65,7 @@ impl<'a> Guard<'a> {
             (0..MAX_DIMS).all(|d| !self.promised[d] || need[d] == 0 || used[d] + need[d] <= nominal[d])
         };
         let size = |need: &Resources| {
-            // The part of the nominal quota that it uses, in millionths.
+            // The part of the nominal quota that the workload uses, in millionths.
             let part = |d: usize| u128::from(need[d]) * 1_000_000 / u128::from(nominal[d].max(1));
             (0..MAX_DIMS).filter(|d| self.promised[*d]).map(part).max().unwrap_or(0)
         };
@@ -100,7 +102,8 @@ impl<'a> Guard<'a> {
         self.claims(session, next.queue, |claims| claims.waiting.contains(&next.user))
     }
 
-    /// Returns whether displacing these targets (no claims) for a workload increases the order. The snapshot is unchanged afterwards.
+    /// Returns whether displacing these targets (none of which is a claim) for a workload increases the order. The snapshot is unchanged
+    /// afterwards.
     pub fn is_worth_it(
         &self,
         session: &Session,

@@ -1,21 +1,24 @@
 //! Kueue's fair sharing: queues borrow from their cohort, and the shares of borrowed amounts decide on admission and preemption.
 //!
-//! Groups with child groups are cohorts, the others cluster queues. Groups right under the root form one cohort; it has the cluster's
-//! amounts beyond their quotas as well. A user's next task set is a workload; all tasks of a gang are one. The *share* of a node is its use
-//! beyond its quota as a part of its parent's lendable amount, the largest over the resources, divided by its weight.
+//! Groups with child groups are cohorts, the others cluster queues. Groups right under the root form one cohort, which also owns the
+//! amounts of the cluster beyond their quotas. A user's next task set is a workload; a gang is one workload. The *share* of a node is
+//! computed from its usage beyond its quota, as a part of its parent's lendable amount: the largest part over all resources, divided by
+//! the weight of the node.
 //!
 //! *Heads.* In a cycle each queue has one head: the first of its workloads, by priority and age, that fits or has preemption candidates
-//! (with `order = "strict-fifo"` its first). Heads are selected one by one by a tournament from the leaves to the root. Of siblings, one
-//! that would stay within its quota of the needed resources is first, then the lowest share including the workload; ties are broken by
-//! priority, then age. A head that fits is admitted; another one preempts if that makes it fit.
+//! (with `order = "strict-fifo"`, the first workload). Heads are selected one by one by a tournament from the leaves to the root. Among
+//! siblings, nodes that would stay within their quotas of the needed resources are first, then the node with the lowest share including
+//! the workload; ties are broken by priority, then age. A head that fits is admitted. A head that does not fit preempts if the victims
+//! make room for it.
 //!
-//! *Victims.* Candidates are workloads of its own queue (`within`) and of queues that borrow a contested resource (`reclaim`). They are
-//! taken one by one from the child with the highest share that has candidates, from the root down. A candidate of its own queue is taken at
-//! once. One of another queue is taken if the preemptor stays within its nominal quota, or by rule S2-a: its share with the workload is at
-//! most the other's without the victim. Then skipped ones are taken by rule S2-b, once per queue: its share with the workload is below the
-//! other's current one. At the end unneeded victims are restored, from the last to the first, except the one taken last. Their room is open
-//! to all in the next cycle. If an earlier head has taken a head's victims, the search is repeated without them: it preempts others in
-//! addition, or waits and reserves their room.
+//! *Victims.* Candidates are workloads of the head's own queue (`within`) and of queues that borrow a contested resource (`reclaim`). They
+//! are taken one by one from the child with the highest share that has candidates, from the root down. A candidate of its own queue is
+//! taken at once. A candidate of another queue is taken if the preemptor stays within its nominal quota, or by rule S2-a: the preemptor's
+//! share with the workload is at most the other queue's share without the victim. Then skipped candidates are taken by rule S2-b, once per
+//! queue: the preemptor's share with the workload is below the other queue's current share. At the end unneeded victims are restored, from
+//! the last to the first, except the victim taken last. The room of victims is open to all workloads in the next cycle. If an earlier head
+//! of the cycle has taken victims of this head, the search is repeated without these victims: the head preempts other victims in addition,
+//! or waits and reserves the room of these victims.
 //!
 //! Source: Kueue (kubernetes-sigs/kueue, state of August 2026): `pkg/cache/scheduler/fair_sharing.go`,
 //! `pkg/scheduler/{scheduler,fair_sharing_iterator}.go`, `pkg/scheduler/preemption`, KEP 1714.
@@ -160,8 +163,8 @@ impl Kueue {
         Ok(Kueue { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, stale: true })
     }
 
-    /// Returns the heads of all queues, and the workloads that are set aside. With blocked heads (the fault), the first workload of each
-    /// queue is its head while any of these fits.
+    /// Returns the heads of all queues, and the workloads that are set aside. With blocked heads (the fault of `kueue@7101`), the head of
+    /// each queue is its first workload, as long as any of these first workloads fits.
     fn heads<'a>(
         &'a self,
         session: &Session,
@@ -212,7 +215,7 @@ impl Kueue {
         (heads, aside)
     }
 
-    /// Returns whether age decides on the victims of a workload.
+    /// Returns whether the victims of a workload depend on its age.
     fn goes_by_age(&self, queue: QueueAt) -> bool {
         self.quotas.nodes[queue].within == WithinQueue::LowerOrNewerEqual
     }
@@ -254,7 +257,7 @@ impl Kueue {
             Mode::Nothing
         } else {
             let mut targets = Search::targets(session, snapshot, &self.rules, guard, &next);
-            // Quotas ignore machines, so a machine must have room. In the session the victims of other heads have left already.
+            // Quotas ignore machines and may exceed the capacity. A workload without room on a machine does not block others.
             let gone: Vec<Runs> = targets.iter().map(|target| target.runs).collect();
             let mut worth = |guard: &Guard<'a>| {
                 session.would_fit(&next, &gone) && guard.is_worth_it(session, snapshot, &next, &targets)
@@ -267,8 +270,8 @@ impl Kueue {
         QueueHead { next, need, mode }
     }
 
-    /// Returns the winner of the next tournament: at each node, children that would not borrow are first, then the lowest share with the
-    /// head.
+    /// Returns the winner of the next tournament: at each node, children that would not borrow are first, then the child with the lowest
+    /// share including the head.
     fn winner(
         &self,
         tree: &Tree,
@@ -394,8 +397,8 @@ impl Scheduler for Kueue {
 }
 
 impl Kueue {
-    /// Nominates a head again if some of its victims were displaced by earlier heads of this cycle, as if these had left. Returns `None` if
-    /// the head fits then: it waits for the room that they leave.
+    /// Nominates a head again after earlier heads of this cycle have displaced some of its victims. The displaced victims count as gone.
+    /// Returns `None` if the head fits then: it waits until the victims have left.
     fn again<'a>(
         &'a self,
         session: &Session,

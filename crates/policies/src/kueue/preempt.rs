@@ -1,8 +1,8 @@
 //! The search for the victims of a workload: the rules S2-a and S2-b of fair sharing, and the restoration of unneeded victims.
 //!
 //! Candidates are taken from the child with the highest share that has candidates, from the root down, until the workload fits. A second
-//! pass applies rule S2-b to the candidates that the first one skipped. Then unneeded victims are restored, except the one taken last. The
-//! search changes the snapshot, and restores it before it returns.
+//! pass applies rule S2-b to the candidates that the first pass skipped. Then unneeded victims are restored, except the victim taken last.
+//! The search changes the snapshot, and restores it before it returns.
 //!
 //! Source: Kueue, `pkg/scheduler/preemption/preemption.go` and `pkg/scheduler/preemption/fairsharing` (state of August 2026).
 
@@ -47,8 +47,8 @@ pub struct Search<'a, 'b, 's> {
     need: Resources,
     /// Whether less of each resource is available than the workload needs.
     contested: Resources<bool>,
-    /// Whether the preemptor is at first, with the workload, within its nominal quota of those resources. Then it reclaims regardless of
-    /// shares.
+    /// Whether the preemptor, before any victim is taken, is within its nominal quota of the contested resources including the workload.
+    /// If so, it reclaims regardless of shares.
     within_nominal: bool,
     /// By queue, the candidates that were not examined yet, in reverse order.
     left: BTreeMap<QueueAt, Vec<Runs>>,
@@ -101,8 +101,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             })
     }
 
-    /// Returns whether workloads of another queue can qualify; if not, they are not searched. The preemptor's share falls only if workloads
-    /// of its own queue, or others of the compared cohort, are taken, and the shares of the others only fall.
+    /// Returns whether workloads of another queue can qualify; if not, they are not searched. During the search, the preemptor's share
+    /// falls only if victims are from its own queue or from the compared cohort, and the shares of other nodes only fall.
     fn may_give(&self, at: QueueAt, own: bool) -> bool {
         if own || self.within_nominal || self.rules.borrows_within {
             return true;
@@ -307,7 +307,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 Some((other, other_leaf, known)) => match self.cmp(&share, other) {
                     Ordering::Greater => true,
                     Ordering::Less => false,
-                    // A cohort precedes a queue; of queues, the one with the earlier first candidate.
+                    // A cohort precedes a queue. Of two queues, the one with the earlier first candidate is first.
                     Ordering::Equal if leaf != *other_leaf => !leaf,
                     Ordering::Equal => leaf && self.first_of(child) < self.first_of(*known),
                 },
@@ -320,7 +320,8 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         if leaf { Some(child) } else { self.descend(child) }
     }
 
-    /// Returns the rank of a queue by its first candidate: other queues first, then the least urgent candidate, then the last to start.
+    /// Returns the rank of a queue by its first candidate: other queues precede the preemptor's own, then the least urgent candidate is
+    /// first, then the youngest.
     fn first_of(&self, queue: QueueAt) -> impl Ord + use<'a, 'b, 's> {
         let turn = self.left.get(&queue).and_then(|left| left.last()).map(Runs::turn);
         (queue == self.next.queue, turn)

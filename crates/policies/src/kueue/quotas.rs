@@ -39,7 +39,7 @@ pub struct Quota {
     pub weight: u64,
     pub within: WithinQueue,
     pub reclaim: Reclaim,
-    /// Whether it may preempt lower priorities of other queues while it borrows; read by the fault of issue 3779 alone.
+    /// Whether it may preempt lower priorities of other queues while it borrows; only the variant `kueue@3779` reads it.
     pub borrows_within: bool,
     /// Whether the first workload holds up the others.
     pub strict: bool,
@@ -62,7 +62,7 @@ pub struct Quotas {
     subtree: Vec<Resources>,
     /// By node, the part of its quota that it does not lend.
     guaranteed: Vec<Resources>,
-    /// By node, the most that could ever be available in it.
+    /// By node, the largest amount that could ever be available in it.
     potential: Vec<Resources>,
 }
 
@@ -140,7 +140,7 @@ impl Quotas {
         &self.subtree[at]
     }
 
-    /// Returns the most that a node may use: its quota, and the most that it may borrow.
+    /// Returns the most that a node may use: its quota plus the most that it may borrow.
     pub fn limit(&self, at: QueueAt) -> OptionalAmounts {
         self.subtree[at].zip_with(self.nodes[at].limit, |quota, borrowed| borrowed.map(|borrowed| quota + borrowed))
     }
@@ -156,9 +156,9 @@ impl Quotas {
 pub enum Arithmetic {
     /// Exactly; queues of weight 0 that borrow are compared by the borrowed amounts (since issue 6774).
     Exact,
-    /// In whole thousandths, rounded down: less than one counts as nothing borrowed (issue 6577).
+    /// In whole thousandths, rounded down: a share below one thousandth counts as nothing borrowed (issue 6577).
     Truncated,
-    /// In whole thousandths, rounded down, and all queues of weight 0 that borrow alike (issue 6774).
+    /// In whole thousandths, rounded down, ; all queues of weight 0 that borrow have equal shares (issue 6774).
     Capped,
 }
 
@@ -171,7 +171,7 @@ pub struct BorrowingShare {
 }
 
 impl BorrowingShare {
-    /// Returns whether it counts as borrowing anything.
+    /// Returns whether the share counts as positive.
     pub fn is_positive(&self, arithmetic: Arithmetic) -> bool {
         match arithmetic {
             Arithmetic::Truncated => self.thousandths() > 0,
@@ -187,7 +187,7 @@ impl BorrowingShare {
         self.exact().cmp(&other.exact())
     }
 
-    /// Returns whether the share is infinite, and the fraction; that of a queue of weight 0 is not divided.
+    /// Returns whether the share is infinite, and its fraction. The fraction of a queue of weight 0 is not divided by the weight.
     fn exact(&self) -> (bool, Ratio) {
         let infinite = self.borrowed > 0 && self.weight == 0;
         let by = if infinite { 1 } else { self.weight.max(1) };
@@ -225,7 +225,8 @@ impl BorrowingShare {
 pub struct Snapshot<'a> {
     pub quotas: &'a Quotas,
     pub tree: &'a Tree,
-    /// By node: for a queue the allocation of its users, for a cohort its children's usage beyond the parts that they do not lend.
+    /// By node: for a queue the allocation of its users, for a cohort the usage of its children beyond the parts of their quotas that the
+    /// children do not lend.
     usage: Vec<Resources<i64>>,
 }
 
@@ -266,7 +267,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Returns the used amounts of a node's quota.
+    /// Returns the usage of a node, as a part of its quota and of the amounts that it borrows.
     pub fn usage(&self, at: QueueAt) -> &Resources<i64> {
         &self.usage[at]
     }

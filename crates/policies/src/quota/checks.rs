@@ -1,11 +1,11 @@
-//! Checks of the groups of a quota file together: each user in one group, and limits that fit each other.
+//! Checks of the groups of a quota file together: each user is in one group, and minimums and maximums are consistent.
 
 use std::collections::{HashMap, HashSet};
 
 use super::file::{GroupEntry, QuotaFile};
 use plimsoll_base::error::Result;
 
-/// Rejects users of groups that have groups under them, users of two groups, and two default groups.
+/// Rejects users of groups that have child groups, users of two groups, and two default groups.
 pub(super) fn users(file: &QuotaFile) -> Result<()> {
     let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
     let mut owners: HashMap<&str, &str> = HashMap::new();
@@ -32,7 +32,7 @@ pub(super) fn users(file: &QuotaFile) -> Result<()> {
     Ok(())
 }
 
-/// Rejects maximums below minimums, and minimums that sum to more than the parent's.
+/// Rejects a maximum below the minimum of the group, and minimums of siblings that sum to more than the minimum of the parent.
 pub(super) fn amounts(groups: &[GroupEntry]) -> Result<()> {
     for group in groups {
         for (amount, min) in &group.min {

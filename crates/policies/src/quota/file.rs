@@ -1,7 +1,8 @@
-//! Reads a quota file: strictly, exactly, and with the place in every error. See docs/policies.md for the format.
+//! Reads a quota file. Unknown keys are errors, numbers are read exactly, and every error has its place in the file. See docs/policies.md
+//! for the format.
 //!
-//! Checks of the groups together are in `checks`, trees for labels in `labels`, and the separate list of users in `roster`. The resources
-//! and labels of the file are compared with those of a run when the policy is built.
+//! Checks that compare several groups are in `checks`, the trees for labels in `labels`, and the separate list of users in `roster`. The
+//! resources and labels of the file are compared with those of a run when the policy is built.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,16 +30,16 @@ named! {
     }
 }
 
-/// The rule for a group above its quota because another one requests the amount that it lent.
+/// The rule for a group that is above its quota because another group requests the amount that it lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reclaim {
-    /// No reclaim: the group's allocation is a floor of its quota.
+    /// No reclaim: the quota of the group is at least its allocation.
     Never,
-    /// The group launches nothing until tasks of it have ended and it is below its quota.
+    /// The group launches nothing until some of its tasks have ended and it is below its quota.
     #[default]
     Wait,
-    /// As `Wait`, and if it has been above its quota for this span without a break, its tasks are stopped: the least urgent first, then the
-    /// latest start. They wait again, and their work is lost.
+    /// As `Wait`. In addition, if the group has been above its quota for this span without a break, its tasks are stopped: the least
+    /// urgent first, then the latest start. Stopped tasks wait again, and their work is lost.
     KillAfter(Span),
 }
 
@@ -47,7 +48,7 @@ pub enum Reclaim {
 pub struct QuotaFile {
     /// The source: the quota file, or the plan that contains the groups.
     pub path: PathBuf,
-    /// The files of its own that were read; empty for groups in a plan without a list of users.
+    /// The files that were read for it; empty for groups in a plan without a list of users.
     pub files: Vec<PathBuf>,
     /// The rule that combines minimum and ratio.
     pub variant: Variant,
@@ -79,11 +80,11 @@ pub struct GroupEntry {
     pub name: String,
     /// The place of the name, if the tree has an entry for the group.
     pub place: Place,
-    /// Whether the tree has an entry for the group; without one, the group may use nothing there.
+    /// Whether the tree has an entry for the group; without an entry, the group may use nothing of the tree.
     pub stated: bool,
     /// The index of the parent group in the file; `None` directly under the cluster.
     pub parent: Option<usize>,
-    /// The ratio of resources without one of their own, in millionths.
+    /// The ratio, in millionths, of resources that are not in `ratios`.
     pub ratio: u64,
     /// The ratios by resource, in millionths.
     pub ratios: Vec<(Amount, u64)>,
@@ -127,8 +128,8 @@ pub fn parse(path: &Path, text: &str) -> Result<QuotaFile> {
 }
 
 impl QuotaFile {
-    /// Reads the quota groups in a plan, by name: the tables `[quota.NAME]`, with the keys of a quota file. Files that they name are in
-    /// `folder`. Errors: as [`QuotaFile::read`].
+    /// Reads the quota groups in a plan, by name: the tables `[quota.NAME]`, with the keys of a quota file. Files that the tables name are
+    /// in `folder`. Errors: as [`QuotaFile::read`].
     pub fn in_plan(quotas: &Entry, folder: &Path) -> Result<Vec<(String, QuotaFile)>> {
         let wrong = |place: &Place| place.wrong("quota", "expected tables with names, such as [quota.teams]");
         let tables = quotas.node.table().ok_or_else(|| wrong(&quotas.place))?;
@@ -140,7 +141,7 @@ impl QuotaFile {
     }
 }
 
-/// Reads the content of a table that is named at `place`; the list of users is in `folder`.
+/// Reads the content of a table whose name is at `place`; the list of users is in `folder`.
 fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
     top.known(&TOP, "", "")?;
     let variant = choice(top, "variant", Variant::ALL)?;
@@ -255,7 +256,7 @@ pub(super) fn shares(table: &Node, group: &mut GroupEntry) -> Result<()> {
 }
 
 fn ratio(key: &str, node: &Node) -> Result<u64> {
-    // Rounded up so that a ratio above 0 stays one.
+    // Rounded up, so that a ratio above 0 remains above 0.
     let ratio = number(key, node, (RATIO_ONE, Rounding::Up), "a number of at least 0")?;
     if ratio > RATIO_MAX {
         let problem = format!("{} is too large; expected a number of at least 0, and at most 1000000", node.shown());

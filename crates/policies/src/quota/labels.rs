@@ -1,8 +1,8 @@
 //! Trees of a quota file for labels: the minimums and maximums of groups on the machines with a label.
 //!
-//! Groups, their parents and their users are those of the default tree; a tree for a label contains only the limits there. A tree per
-//! label, and no access to a label unless the file grants it, are as in the node labels of YARN's capacity scheduler
-//! (`accessible-node-labels`); the rule for a machine with several labels is ours.
+//! Groups, their parents and their users are those of the default tree; a tree for a label contains only the limits on the machines with
+//! the label. There is a tree per label, and a group has access to a label only if the file grants it, as with the node labels of YARN's
+//! capacity scheduler (`accessible-node-labels`). The rule for a machine with several labels is ours.
 
 use std::collections::HashMap;
 
@@ -100,7 +100,8 @@ fn entry(table: &Node, tree: &mut LabelTree, places: &HashMap<&str, usize>, expe
 }
 
 impl QuotaFile {
-    /// Checks that machines carry the labels of the trees. Errors: a label of no machine, or a cluster without machines; with the line.
+    /// Checks that machines carry the labels of the trees. Errors, with the line: no machine has the label, or the cluster is a pool
+    /// without machines.
     pub(super) fn check_labels(&self, known: Option<&[&str]>) -> Result<()> {
         let wrong = |tree: &LabelTree, problem: String| Err(tree.place.wrong("label.name", problem));
         for tree in &self.labels {

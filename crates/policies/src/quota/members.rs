@@ -1,4 +1,4 @@
-//! The users of the groups: the allocation and demand of each as last seen, and the waiting users of a group.
+//! The users of the groups: the allocation and demand of each user at its last update, and the lists of waiting users of a group.
 //!
 //! Lists are linked through the users, so that even ten thousand groups of one user each need no heap allocation per group.
 
@@ -15,10 +15,10 @@ pub(super) enum MemberState {
     Refused,
 }
 
-/// The number of resources with amounts stored inline: most runs have two.
+/// The number of resources whose amounts are stored inline; most runs have two resources.
 const NEAR: usize = 2;
 
-/// A user as the policy last saw it: one cache line.
+/// A user as of its last update; it fits one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Member {
@@ -109,7 +109,7 @@ impl Members {
         &self.all[user.index()]
     }
 
-    /// Returns the allocation and demand of a user by resource, as last seen.
+    /// Returns the allocation and demand of a user by resource, as of the last update.
     #[inline]
     pub fn seen(&mut self, user: UserId) -> &mut [(u64, u64)] {
         if self.dims <= NEAR {
@@ -127,7 +127,7 @@ impl Members {
         self.asks[user.index() * self.dims..][..self.dims].copy_from_slice(ask);
     }
 
-    /// Moves a user from its list, if it is in one, to another.
+    /// Moves a user from its current list, if any, to the list of its new state.
     pub fn set_stand(&mut self, user: UserId, stand: MemberState, round: u32, open: &mut List, refused: &mut List) {
         let before = std::mem::replace(&mut self.all[user.index()].stand, stand);
         match before {

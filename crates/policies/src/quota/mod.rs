@@ -1,16 +1,16 @@
 //! Quota groups: a user's tasks start only while its group, and every group above it, stays within its runtime quota.
 //!
-//! In each resource independently, the capacity is divided among the groups by water-filling, with the ratios as the widths of the buckets.
-//! A group's runtime quota is its amount at the water level, between its minimum and its request (allocation and pending demand of its
-//! users, cut to its maximum). The group furthest below its quota is served first: the lowest used / runtime quota, for the resource in
-//! which this quotient is largest. Inside a group priority decides, then FIFO or FAIR. When a lender's request returns, others may be above
-//! their quota: `reclaim` is the rule for these.
+//! In each resource independently, the capacity is divided among the groups by water-filling, with the ratios as the widths of the
+//! buckets. A group's runtime quota is its amount at the water level. It is between its minimum and its request, which is the allocation
+//! plus the pending demand of its users, cut to its maximum. The group furthest below its quota is served first: the lowest used / runtime
+//! quota, for the resource in which this quotient is largest. Inside a group priority decides, then FIFO or FAIR. When a group that lent a
+//! part of its minimum requests it again, other groups may be above their quotas. `reclaim` is the rule for these groups.
 //!
-//! Labels may have their own trees: the current capacity of the machines with a label is divided among the requests for it by
-//! water-filling, and the default tree has the machines without any of these labels.
+//! Labels may have their own trees: the current capacity of the machines with a label is divided among the groups that request this label,
+//! by water-filling. The default tree divides the machines without any of these labels.
 //!
-//! Source: the first article on FuxiMaster (quota groups; quota per label by its title, "NodeLabel", alone); Koordinator's elastic quotas
-//! for the tree and admission; YARN's node labels for a tree per label.
+//! Source: the first article on FuxiMaster (quota groups; it mentions a quota per label, "NodeLabel", only in a title); Koordinator's
+//! elastic quotas for the tree and admission; YARN's node labels for a tree per label.
 
 mod checks;
 mod file;
@@ -87,24 +87,24 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// Serves the group furthest below its runtime quota, and no group beyond it.
+/// Serves the group furthest below its runtime quota, and no group beyond its quota.
 ///
 /// Cost of a round: O(log groups) per changed user and tree of the user, plus O(waiting users of the groups that are neither refused nor
-/// satisfied); refused groups cost nothing until a change that could admit them.
+/// satisfied); refused groups cost nothing until a change could admit them.
 #[derive(Debug)]
 pub struct Quota {
     file: QuotaFile,
     about: GroupTree,
     /// The trees, by partition.
     trees: Vec<Sharing>,
-    /// The amounts that groups could not return in the last round.
+    /// The amounts that groups could not return in the current round.
     unreturned: Vec<Unreturned>,
     /// A buffer that is reused in every round.
     concerned: Vec<UserId>,
 }
 
 impl Quota {
-    /// Creates the policy. Errors: a resource or a label of the file that the run does not have, with its line.
+    /// Creates the policy. Errors, with the line: the file names a resource or a label that the run does not have.
     pub fn new(file: &QuotaFile, setup: &Setup) -> Result<Quota> {
         file.check_labels(setup.labels)?;
         let tree = |(at, groups): (usize, &[GroupEntry])| Sharing::new(Partition(at as u8), file, groups, setup);
@@ -236,7 +236,7 @@ impl WaitList for Quota {
 
 impl Preemption for Quota {
     /// Reclaims the excess of groups. A group that could not return its excess is tried again in every round. If a group has returned
-    /// anything, the groups above it are skipped until the next round.
+    /// anything, its ancestors are skipped until the next round.
     fn reclaim(&mut self, now: Time, running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
         self.unreturned.clear();
         let (mut victims, mut gave) = (Vec::new(), Vec::new());

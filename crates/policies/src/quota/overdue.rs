@@ -1,7 +1,8 @@
 //! Groups above their runtime quota, and since when: `reclaim = "kill-after:SPAN"` reclaims the excess.
 //!
-//! A group with an allocation beyond its base is over its quota while the water level of its siblings is below the level that would give it
-//! the allocated amount. Those levels are stored in order, so that a round visits only the groups that are over.
+//! The base of a group is the part of its quota that does not depend on the water level. A group with an allocation above its base is over
+//! its quota while the water level of its siblings is below the level that would give it the allocated amount. These levels are stored in
+//! order, so that a round visits only the groups that are over their quotas.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ enum Needed {
 pub(super) struct OverdueGroup {
     /// The index in the tree.
     pub group: u32,
-    /// The groups under it that have been over for too long as well.
+    /// Its descendants that have been over their quotas for too long as well.
     pub below: Vec<u32>,
     /// The excess over the quota, in base units.
     pub excess: Resources,
@@ -42,7 +43,7 @@ pub(super) struct Overdue {
     entries: Vec<Option<Needed>>,
     /// The leaves that have changed since the last check.
     changed: BTreeSet<u32>,
-    /// The groups that are over, and since when without a break.
+    /// The groups that are over their quotas, and the instant since which each has been over without a break.
     since: BTreeMap<u32, Time>,
 }
 
@@ -59,7 +60,7 @@ impl Overdue {
         }
     }
 
-    /// Updates the levels that a group needs after its allocation or request has changed.
+    /// Updates the levels that a group needs, after a change of its allocation or request.
     fn update(&mut self, tree: &Tree, group: u32) {
         for d in 0..self.dims {
             let needed = tree.needs_water(group, d).map(|level| level.map_or(Needed::None, Needed::At));
@@ -96,10 +97,11 @@ impl Overdue {
         }
         let mut over = BTreeMap::new();
         for &at in &self.watched {
-            // If the total is enough for all, no group is over.
+            // If the total is enough for all groups, none is over its quota.
             let Some(level) = tree.level((at / self.dims) as u32, at % self.dims) else { continue };
             let level = Needed::At(level);
-            // From the highest level down: groups at or below the current level are within their quotas.
+            // The groups are visited from the highest needed level down. Groups that need at most the current level are within their
+            // quotas.
             for &(needed, group) in self.needed[at].iter().rev() {
                 if needed <= level {
                     break;
@@ -110,13 +112,13 @@ impl Overdue {
         self.since = over;
     }
 
-    /// Returns the next instant after `now` at which a group has been over for too long. Groups that have been over for longer may be
-    /// unable to return their excess.
+    /// Returns the next instant after `now` at which a group has been over for too long. Groups that have already been over for longer are
+    /// ignored: they may be unable to return their excess.
     pub fn next(&self, now: Time) -> Option<Time> {
         self.since.values().map(|since| *since + self.after).filter(|at| *at > now).min()
     }
 
-    /// Returns the groups that have been over for too long; groups above others come after all groups without such descendants.
+    /// Returns the groups that have been over for too long; groups with overdue descendants come after all groups without.
     pub fn due(&self, tree: &mut Tree, now: Time) -> Vec<OverdueGroup> {
         let due = self.since.iter().filter(|(_, since)| **since + self.after <= now).map(|(group, _)| *group);
         let mut below: BTreeMap<u32, Vec<u32>> = due.map(|group| (group, Vec::new())).collect();

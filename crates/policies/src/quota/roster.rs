@@ -9,10 +9,10 @@ use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
 
 const EXPECTED: &str = "the columns user and group";
 
-/// Adds the users of a list to the groups of a file. A name that ends in `*` is the beginning of names, as in the file.
+/// Adds the users of a list to the groups of a file. A name that ends in `*` stands for all names with this beginning, as in the file.
 ///
-/// Errors: [`Error::Io`](plimsoll_base::error::Error::Io), and [`Error::Trace`](plimsoll_base::error::Error::Trace) with line and
-/// column for other columns, an unknown group or one that has groups under it, and users of two groups or rows.
+/// Errors: [`Error::Io`](plimsoll_base::error::Error::Io), and [`Error::Trace`](plimsoll_base::error::Error::Trace) with line and column
+/// for other columns, an unknown group, a group that has child groups, and a user with two groups or two rows.
 pub(super) fn read(path: &Path, file: &mut QuotaFile) -> Result<()> {
     let above: HashSet<usize> = file.groups.iter().filter_map(|group| group.parent).collect();
     let places: HashMap<String, usize> =

@@ -15,8 +15,8 @@ use plimsoll_sim::books::{Books, Partition, WEIGHT_ONE};
 
 /// The quotas of a tree's groups, and the users that wait for quota.
 ///
-/// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor
-/// satisfied); refused groups cost nothing until something changes that could admit them.
+/// Cost of a round: O(log groups) per changed user, plus O(waiting users of the groups that are neither refused nor satisfied); refused
+/// groups cost nothing until a change could admit them.
 #[derive(Debug)]
 pub(super) struct Sharing {
     partition: Partition,
@@ -36,11 +36,11 @@ pub(super) struct Sharing {
     seen: VisitedGroups,
 }
 
-/// The amounts that a group must return: the least urgent running tasks of its users are stopped until enough is free.
+/// The amounts that a group must return: the least urgent running tasks of its users are stopped until these amounts are free.
 pub(super) struct TakeBack {
     /// The group, by its index in [`GroupTree`](crate::GroupTree).
     pub group: usize,
-    /// Groups under it that precede it in the list: if one of them returns anything, this one is skipped.
+    /// Its descendants that precede it in the list. If one of them returns anything, this group is skipped.
     pub below: Vec<usize>,
     /// The users of the group.
     pub users: Vec<UserId>,
@@ -64,7 +64,7 @@ struct Leaf {
     place: u32,
     /// While the leaf waits: the resource that is short, and the smallest request that does not fit.
     short: (u32, u64),
-    /// Whether a user of the leaf may be queued under an earlier key.
+    /// Whether a user of the leaf may be queued with an outdated key.
     moved: bool,
 }
 
@@ -89,7 +89,7 @@ const PLACES: u32 = 64;
 const KEY_BITS: u32 = 92;
 
 impl Sharing {
-    /// Creates the tree of these groups of a file. Errors: a resource of the file that the run does not have, with its line.
+    /// Creates the tree of these groups of a file. Errors, with the line: the file names a resource that the run does not have.
     pub fn new(partition: Partition, file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Sharing> {
         let tree = Tree::new(file, groups, setup)?;
         let groups = groups.len();
@@ -146,7 +146,7 @@ impl Sharing {
         self.tree.set_total(books.capacity());
     }
 
-    /// Returns whether a user has an allocation or a request in this tree, now or when it was last updated.
+    /// Returns whether a user has an allocation or a request in this tree, now or at its last update.
     pub fn concerns(&mut self, user: UserId, books: &Books) -> bool {
         books.waiting(user) > 0
             || books.running(user) > 0
@@ -168,7 +168,7 @@ impl Sharing {
             self.tree.request(leaf, d, wanted, before.1);
             *before = (*held, wanted);
         }
-        // Its next task may be another one than the refused one.
+        // Its next task may differ from the refused one.
         self.set_stand(user, if books.waiting(user) > 0 { MemberState::Open } else { MemberState::Idle });
     }
 
@@ -268,7 +268,7 @@ impl Sharing {
             let tree = &mut self.tree;
             self.gates.risen(|set, d| tree.level(set, d), &mut woken);
         }
-        // Sorted by the order of the file, so that the order of the waits has no effect.
+        // Sorted by the order of the file, so that the order in which leaves began to wait has no effect.
         woken.sort_unstable();
         woken.dedup();
         for leaf in woken {
@@ -276,8 +276,8 @@ impl Sharing {
         }
     }
 
-    /// Registers a leaf as waiting for a resource that is short even for the smallest request of its refused users; returns whether there
-    /// is one.
+    /// Registers a leaf as waiting for a resource that lacks the amount needed by the smallest request of its refused users. Returns
+    /// whether there is such a resource.
     fn bar(&mut self, leaf: u32) -> bool {
         let mut least = Resources::uniform(u64::MAX);
         for user in self.users.list(&self.leaves[leaf as usize].refused) {
@@ -329,7 +329,7 @@ impl Sharing {
             let leaf = self.open[at];
             self.refresh(leaf);
             if std::mem::take(&mut self.leaves[leaf as usize].moved) {
-                // A user that became active in this round is not queued yet.
+                // Users that became active in this round are not queued yet, so they have no outdated rank.
                 let there = |user: &UserId| self.users.member(*user).since != round;
                 stale.extend(self.users.list(&self.leaves[leaf as usize].open).filter(there));
             }
@@ -337,7 +337,7 @@ impl Sharing {
         Ok(stale)
     }
 
-    /// Returns the amounts that groups have had above their quota for too long; groups come after the groups under them.
+    /// Returns the amounts by which groups have been above their quotas for too long. Each group comes after its descendants.
     pub fn take_back(&mut self, now: Time) -> Vec<TakeBack> {
         let Some(overdue) = &self.overdue else { return Vec::new() };
         let due = overdue.due(&mut self.tree, now);
@@ -405,7 +405,7 @@ impl Sharing {
         let (leaf, whole) = (self.users.member(queue.user).leaf, total(ask));
         self.users.set_ask(queue.user, whole.slice(self.tree.dims));
         let (d, least) = self.leaves[leaf as usize].short;
-        // If the quota is too small for a smaller request, it is too small for this one.
+        // If the quota is too small for a smaller request, it is too small for this request.
         let known = self.gates.waits(leaf) && whole[d as usize] >= least;
         if !known && !self.bar(leaf) {
             self.again.push(leaf);

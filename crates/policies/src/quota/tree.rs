@@ -1,7 +1,8 @@
-//! The groups of a run: the allocation, request and quota of each.
+//! The groups of a run, with their allocations, requests and quotas.
 //!
-//! Requests are summed up the tree, each cut to its group's limit; totals are divided down the tree: the total of a parent's groups is its
-//! runtime quota. A change touches the path from its leaf; levels of other sets are updated on demand.
+//! Requests are added up from the leaves to the root, each cut to its group's limit. Totals are divided from the root down: the total of a
+//! set of siblings is the runtime quota of their parent. A change updates the path from its leaf to the root; the levels of other sets of
+//! siblings are updated on demand.
 //!
 //! A tree with a single set of siblings that lend everything is *plain*. While the requests in a plain tree fit into the capacity, it is
 //! *easy*: every quota equals the request, and no levels are computed.
@@ -21,10 +22,10 @@ pub(super) const TOP: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuotaNode {
     pub parent: u32,
-    /// The set of siblings of the group, and its id there.
+    /// The set of siblings of the group, and the group's id in this set.
     pub set: u32,
     member: GroupId,
-    /// Whether a change has not been applied to its siblings yet.
+    /// Whether the group has a change that has not been applied to its siblings yet.
     changed: bool,
     /// Whether the group is in the list `behind` of the tree.
     behind: bool,
@@ -57,20 +58,20 @@ pub(super) struct Tree {
     pub nodes: Vec<QuotaNode>,
     /// `dims` accounts per group, one after the other: a change touches all accounts of a group, and few others.
     accounts: Vec<Account>,
-    /// The part of each request that was applied to the parent, in the same order; unused for groups without a parent.
+    /// The part of each request that was applied to the parent, in the order of `accounts`; unused for groups without a parent.
     passed: Vec<u64>,
     sets: Vec<Set>,
     /// `dims` waters per set.
     waters: Vec<Water>,
     pub dims: usize,
     capacity: Resources,
-    /// The largest total of any set of siblings: the capacity of the cluster, or a minimum above it.
+    /// The largest total of any set of siblings: the capacity of the cluster, or the largest minimum above it.
     ceiling: Resources,
     reclaim: Reclaim,
     /// The number of the current reading; [`Tree::look_again`] increments it.
     look: u64,
-    /// Whether the tree has one set of siblings that lend everything: while their requests fit, each may use its request, independently of
-    /// the others.
+    /// Whether the tree has one set of siblings that lend everything. While the requests fit, the quota of each group is its request,
+    /// independently of the others.
     plain: bool,
     /// Whether the tree is plain and the requests do not exceed the capacity.
     easy: bool,
@@ -81,8 +82,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Creates the tree of a file's groups, or of its groups for a label. Errors: a resource that the run does not have, or has in another
-    /// unit; with its line.
+    /// Creates the tree of a file's groups, or of its groups for a label. Errors, with the line: the run does not have a resource of the
+    /// file, or has it in another unit.
     pub fn new(file: &QuotaFile, groups: &[GroupEntry], setup: &Setup) -> Result<Tree> {
         let dims = setup.dims.len();
         let mut tree = Tree {
@@ -170,7 +171,7 @@ impl Tree {
     }
 
     /// Sets the amount of resource `d` that one user requests in a leaf, `before` being its previous request; [`Tree::update`] applies it
-    /// to the others.
+    /// to the other groups.
     pub fn request(&mut self, leaf: u32, d: usize, amount: u64, before: u64) {
         if amount == before {
             return;
@@ -226,7 +227,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the numbers of an account in resource `d` that siblings use: the request, and the allocation that must not be lost.
+    /// Returns the numbers of an account in resource `d` that siblings use: the request, and the floor of the quota (the allocation if
+    /// there is no reclaim).
     #[inline]
     fn request_and_floor(&self, account: &Account, d: usize) -> (u64, u64) {
         // A request beyond the total of all siblings is equivalent to the total.
@@ -234,7 +236,7 @@ impl Tree {
         (request, if self.reclaim == Reclaim::Never { account.held } else { 0 })
     }
 
-    /// Invalidates the runtime quotas that were read.
+    /// Marks all runtime quotas as outdated, so that they are read again.
     pub fn look_again(&mut self) {
         self.look += 1;
     }
@@ -290,7 +292,7 @@ impl Tree {
         (!water.is_enough()).then(|| water.level())
     }
 
-    /// Returns the level at which a group may use this much more of resource `d`, if it depends on the level.
+    /// Returns the level at which a group may use this additional amount of resource `d`, if its quota depends on the level.
     pub fn level_for(&self, group: u32, d: usize, more: u64) -> Option<Level> {
         if self.easy {
             return None;
@@ -306,8 +308,8 @@ impl Tree {
         })
     }
 
-    /// Finds the quota that this increase in a leaf exceeds. Returns the group (the leaf or an ancestor), the resource, and the excess, for
-    /// quotas as of the last reading.
+    /// Finds the quota that an increase in a leaf would exceed. Returns the group (the leaf or an ancestor), the resource, and the excess.
+    /// Uses the quotas as last read.
     pub fn above_quota(&self, leaf: u32, more: &[u64]) -> Option<(u32, usize, u64)> {
         self.path(leaf).find_map(|at| {
             let over = |(account, more): (&Account, &u64)| {
@@ -318,8 +320,8 @@ impl Tree {
         })
     }
 
-    /// Returns the level at which a group's quota of resource `d` equals its allocation: `None` if the allocation is within its base, and
-    /// `Some(None)` if no level suffices. Must not be called while the tree is easy.
+    /// Returns the level at which a group's quota of resource `d` equals its allocation: `None` if the allocation is within the base of
+    /// the group, and `Some(None)` if no level suffices. Must not be called while the tree is easy.
     pub fn needs_water(&self, group: u32, d: usize) -> Option<Option<Level>> {
         let node = &self.nodes[group as usize];
         let base = self.waters[node.set as usize * self.dims + d].standing(node.member).base();
@@ -348,8 +350,8 @@ impl Tree {
     }
 }
 
-/// Returns the limits of a group of the file by resource, without requests. Errors: a resource that the run does not have, or has in
-/// another unit.
+/// Returns the limits of a group of the file by resource, without requests. Errors: the run does not have a resource of the file, or has
+/// it in another unit.
 fn limits(entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     let unused_min = if entry.lend { UnusedMin::Lent } else { UnusedMin::Kept };
     let (max, ratio) = if entry.stated { (u64::MAX, entry.ratio) } else { (0, 0) };
@@ -374,7 +376,7 @@ fn limits(entry: &GroupEntry, setup: &Setup) -> Result<[Group; MAX_DIMS]> {
     Ok(limits)
 }
 
-/// Returns the part of a group's request that its parent receives.
+/// Returns the part of a group's request that is added to the request of its parent.
 fn pass(request: u128, group: &Group) -> u64 {
     let cut = request.min(u128::from(group.max)) as u64;
     match group.unused_min {
@@ -383,7 +385,7 @@ fn pass(request: u128, group: &Group) -> u64 {
     }
 }
 
-/// Returns the notation of a resource of the run in a file.
+/// Returns the key of a resource of the run in a quota file.
 fn spelling(dim: &plimsoll_base::units::Dim) -> String {
     match dim.unit {
         plimsoll_base::units::Unit::Mebibyte => format!("{}_gib", dim.name),

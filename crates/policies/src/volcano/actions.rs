@@ -1,8 +1,8 @@
 //! The actions of a cycle: allocate, preempt, reclaim.
 //!
-//! Every action takes jobs in the order of queues and jobs; preempt treats each queue separately. The tasks that a job lacks to run start
-//! together, with the victims that make room for all of them, or stay waiting. Decisions change the session at once. Unneeded preemptions
-//! are canceled at the end of the cycle.
+//! Every action takes jobs in the order of queues and jobs; preempt treats each queue separately. The tasks that a job lacks to reach its
+//! minimum start together, once victims make room for all of them, or all keep waiting. Decisions change the session immediately. Unneeded
+//! preemptions are cancelled at the end of the cycle.
 //!
 //! Source: Volcano, `actions/{allocate,preempt,reclaim}` (state of August 2026).
 
@@ -36,7 +36,7 @@ const BY_PREEMPT: &str = "preempt: another job of its queue lacks tasks to run";
 pub struct Cycle<'c, 's, 'a> {
     pub turn: VolcanoCycle<'c>,
     pub session: &'s mut Session<'a>,
-    /// By user, the number of tasks started less those stopped in this cycle.
+    /// By user, the number of tasks started minus the number stopped in this cycle.
     pub tasks: HashMap<UserId, i64>,
     /// Requesters that count as started for the rest of the cycle; the room of their victims is available to all in the next cycle.
     pub promised: Vec<Requester>,
@@ -106,10 +106,11 @@ impl Cycle<'_, '_, '_> {
         quotas.forbids(self.session.tree, self.turn.levels, &now.usage, requester.next.queue, &requester.need())
     }
 
-    /// Starts the first job of the first queue until none can start: the tasks that it lacks to run together, else one task.
+    /// Starts the first job of the first queue, repeatedly, until none can start. A job below its minimum starts all missing tasks
+    /// together, other jobs start one task.
     pub fn allocate(&mut self) {
         self.allocate_within(false);
-        // Under the guard, the rest beyond the deserved amounts is used, too.
+        // Under the guard, the capacity beyond the deserved amounts is used, too.
         if self.volcano().rules.guarded && self.volcano().quotas.plugin == Plugin::Proportion {
             self.allocate_within(true);
         }
@@ -185,7 +186,7 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Returns whether its queue may contain victims, without a complete search.
+    /// Returns whether the queue of the job may contain victims, without a complete search.
     fn could_preempt(&self, next: &Waiting) -> bool {
         let rules = &self.volcano().rules;
         match self.session.least_urgent(next.queue) {
@@ -237,8 +238,8 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Cancels unneeded preemptions, within the limits of queues. Under actions in which all waiting jobs displace others (issues 390, 3729
-    /// and 3869), jobs preempt each other within a cycle; that is the reproduced fault and remains.
+    /// Cancels unneeded preemptions, within the limits of queues. In the variants in which all waiting jobs displace others (issues 390,
+    /// 3729 and 3869), jobs preempt each other within a cycle. This is the reproduced fault, so these preemptions remain.
     pub fn spare(&mut self) {
         if !self.promised.is_empty() {
             return;
@@ -260,7 +261,8 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Returns the running tasks that may be displaced for a job: of other jobs of its queue, or of all other queues.
+    /// Returns the running tasks that may be displaced for a job: those of other jobs of its queue, or those of all other queues if
+    /// `others` is set.
     fn candidates(&self, requester: &Requester, others: bool) -> Vec<Runs> {
         let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
         let own = requester.next.queue;
@@ -280,9 +282,9 @@ impl Cycle<'_, '_, '_> {
         units
     }
 
-    /// Sorts victims into the order of preemption. Queues: first the one that shares the longest path in the tree with the requester
-    /// (capacity), then the one that is served last. Within a queue: the job that is served last. Within a job: the least urgent and
-    /// youngest task.
+    /// Sorts victims into the order of preemption. Under capacity, queues that share the longest path in the tree with the requester are
+    /// first. Then queues that are served last are first; within a queue, jobs that are served last; within a job, the least urgent and
+    /// youngest tasks.
     fn sort(&self, now: &CycleAllocations, requester: &Requester, units: &mut [Runs]) {
         let tree = self.session.tree;
         let mut queues: Vec<QueueAt> = units.iter().map(|runs| runs.queue).collect();
@@ -306,8 +308,8 @@ impl Cycle<'_, '_, '_> {
         });
     }
 
-    /// Returns victims that give room to all tasks of a job that start together. Task by task: first a machine with room and no additional
-    /// victims, then the first machine with sufficient victims.
+    /// Returns victims that give room to all tasks of a job that start together. Each task takes a machine with room and without
+    /// additional victims, or else the first machine with sufficient victims.
     fn victims(&self, requester: &Requester, others: bool) -> Option<Solution> {
         let mut now = self.now();
         let mut left = self.candidates(requester, others);
@@ -386,7 +388,7 @@ impl Cycle<'_, '_, '_> {
         others: bool,
     ) -> Option<Vec<Runs>> {
         let (mut now, mut taken) = (now.clone(), Vec::new());
-        // Reclaim keeps a queue within its deserved amount; under capacity the limits of the queues above it apply, too.
+        // Reclaim keeps a queue within its deserved amount; under capacity the limits of its ancestors apply, too.
         let limited = !others || self.volcano().quotas.plugin == Plugin::Capacity;
         let fits = |room: &Resources, now: &CycleAllocations| {
             one.next.each.fits(room) && !(limited && self.forbids(now, one).is_some())

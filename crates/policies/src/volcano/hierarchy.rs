@@ -1,8 +1,9 @@
-//! Hierarchical dominant shares as Volcano computes them: in floats, since its ties and its fault (issue 1661) depend on it.
+//! Hierarchical dominant shares, in floats as in Volcano: ties and the fault of issue 1661 depend on float arithmetic.
 //!
-//! The vector of an inner node is the sum of its children's vectors, each scaled down to the least dominant share among the children with
-//! pending demand. A child without pending demand, or with pending demand for a used-up resource, counts unscaled. Shares are compared from
-//! the root down, divided by weights, which count as at least 1; a node without pending demand sorts last.
+//! A job is saturated if it has all that it requests of some resource, or if it requests a used-up resource. A node is saturated if all
+//! its jobs and children are saturated. The vector of an inner node is the sum of its children's vectors. Vectors of unsaturated children
+//! are scaled down to the least dominant share among them; vectors of saturated children are not scaled. Queues are compared from the root
+//! down: saturated nodes sort last, then shares are divided by weights, which count as at least 1.
 //!
 //! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are computed in the order of the tree; the source's order
 //! is unspecified.
@@ -12,7 +13,7 @@ use super::queues::Quota;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
-/// The share of a node, and whether its pending demand cannot be served.
+/// The share of a node, and whether the node is saturated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeShare {
     pub share: f64,

@@ -14,7 +14,8 @@ use super::queues::{Levels, Plugin};
 use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 
-/// The rank of a job in its queue: the most urgent, then one that lacks tasks to run, then the smaller dominant share, then the oldest.
+/// The rank of a job in its queue: by priority, then jobs below their minimum number of tasks are first, then the smaller dominant share,
+/// then the oldest.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRank {
     priority: u8,
@@ -38,7 +39,7 @@ pub struct CycleAllocations {
     pub usage: Vec<Resources>,
     pub held: Vec<Resources>,
     pub free: Resources,
-    /// By user, the number of tasks started less those stopped in this cycle.
+    /// By user, the number of tasks started minus the number stopped in this cycle.
     pub tasks: HashMap<UserId, i64>,
 }
 
@@ -55,9 +56,9 @@ pub struct VolcanoCycle<'c> {
 enum SpareTasks {
     /// The tasks beyond the minimum of a job.
     Beyond,
-    /// Also the only task that a job needs.
+    /// In addition, the last task of a job whose minimum is one task.
     Single,
-    /// Also all tasks of a gang.
+    /// In addition, all tasks of a gang.
     Whole,
 }
 
@@ -92,12 +93,12 @@ impl VolcanoCycle<'_> {
         self.books.running(user) as i64 + tasks.get(&user).copied().unwrap_or(0)
     }
 
-    /// Returns the number of tasks without which a job of a queue does not run; a gang needs all its tasks.
+    /// Returns the minimum number of running tasks of a job in a queue; a gang needs all its tasks.
     pub fn least(&self, queue: QueueAt) -> i64 {
         self.volcano.quotas.nodes[queue].least.into()
     }
 
-    /// Returns the tasks of a job that start together: those that it lacks to its minimum (all of a gang), else one.
+    /// Returns the tasks of a job that start together: the tasks that it lacks to its minimum (all of a gang), or else one task.
     pub fn requester(&self, tasks: &HashMap<UserId, i64>, next: Waiting) -> Requester {
         let lacking = self.least(next.queue) - self.running(tasks, next.user);
         let count = if next.gang { next.tasks } else { next.tasks.min(lacking.clamp(1, u32::MAX.into()) as u32) };
@@ -155,7 +156,7 @@ impl VolcanoCycle<'_> {
         })
     }
 
-    /// Returns the order of queues; of equal ones the older is first.
+    /// Returns the order of queues; of equal queues, the older is first.
     pub fn queues<'h>(&'h self, now: &'h CycleAllocations) -> impl Fn(QueueAt, QueueAt) -> Ordering + 'h {
         let hierarchy = self.hierarchy();
         let shares = hierarchy.map(|hierarchy| hierarchy.shares(&now.held, &self.all(now)));
@@ -173,8 +174,8 @@ impl VolcanoCycle<'_> {
         queues.min_by(|one, other| order(*one, *other))
     }
 
-    /// Returns the tasks of other queues that may be preempted for a task, among these running tasks of one machine, in this order. The
-    /// first tier of plugins that finds any decides.
+    /// Returns the tasks of other queues that may be preempted for a task, among these running tasks of one machine, in the given order.
+    /// The first tier of plugins that finds any such task decides.
     pub fn reclaimable(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let own = self.may_lose(now, requester, units);
@@ -189,7 +190,7 @@ impl VolcanoCycle<'_> {
         if first.is_empty() && !rules.first_tier_alone { own } else { first }
     }
 
-    /// Returns the tasks of the requester's own queue that may be preempted for a task, likewise.
+    /// Returns the tasks of the requester's own queue that may be preempted for a task, in the same way.
     pub fn preemptable(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
         let rules = &self.volcano.rules;
         let mut first = units.to_vec();
@@ -221,7 +222,8 @@ impl VolcanoCycle<'_> {
         units.iter().filter(spare).copied().collect()
     }
 
-    /// Returns the tasks without which a job keeps a dominant share at least as large, to a millionth, as the requester's with its task.
+    /// Returns the tasks that a job may lose by dominant share: without the task, its share must be at least that of the requester with
+    /// its task, up to a millionth.
     fn by_share(&self, now: &CycleAllocations, requester: &Requester, units: &[Runs]) -> Vec<Runs> {
         let own = self.dominant(&(now.held[requester.next.user.index()] + requester.next.each));
         let mut left: HashMap<UserId, Resources> = HashMap::new();
@@ -256,7 +258,8 @@ impl VolcanoCycle<'_> {
         units.iter().filter(loses).copied().collect()
     }
 
-    /// Returns the tasks with queues that would sort later, each judged alone: with the requester's task added, and without that victim.
+    /// Returns the tasks whose queue sorts behind the requester's once the requester's task is added and the victim is removed. Each
+    /// victim is judged alone.
     fn by_hierarchy(
         &self,
         hierarchy: &Hierarchy,
@@ -278,7 +281,7 @@ impl VolcanoCycle<'_> {
             if behind {
                 victims.push(*runs);
             }
-            // Under the guard, each victim is judged without the preceding ones.
+            // Under the guard, preceding victims remain removed when a victim is judged.
             if !(behind && self.volcano.rules.guarded) {
                 change(&mut held, &mut all, runs.user, &runs.unit(), true);
             }

@@ -1,37 +1,40 @@
-//! Volcano: gangs and dominant shares within a queue, deserved amounts between queues, and preemption and reclaim between both.
+//! Volcano: gangs and dominant shares within a queue, deserved amounts between queues, and preemption and reclaim within and between
+//! queues.
 //!
 //! There are three rows, one for each plugin that orders queues:
 //!
-//! - *Proportion*: deserved amounts are divided by `weight`, at most the queue's requests and its `capability`, at least its `guarantee`.
-//! - *Capacity*: `deserved`, `guarantee` and `capability` are given.
+//! - *Proportion*: the cluster is divided by `weight`. A queue deserves at most its requests and its `capability`, and at least its
+//!   `guarantee`.
+//! - *Capacity*: `deserved`, `guarantee` and `capability` are given in the file.
 //! - *Drf*: hierarchical dominant shares over nested groups with weights; there are no deserved amounts.
 //!
 //! The other plugins are those of the default configuration of August 2026: priority and gang in the first tier, drf in the second. Neither
 //! gang nor drf selects victims of preemption (`gang_preemptable`, `drf_preemptable`, both off since v1.7).
 //!
-//! *Order.* Queues: the higher `priority`, then the smaller share of the deserved amount, then the first in the file. (Capacity: a queue
-//! that deserves zero counts as full, and follows a full queue that deserves more.) Jobs of a queue: the most urgent, then jobs that lack
-//! tasks to run (`min_available` of their queue, all tasks of a gang), then the smaller dominant share, then the oldest. A `strict-fifo`
-//! queue starts no job behind one that does not start.
+//! *Order.* Queues are ordered by `priority` (the higher first), then by the used part of the deserved amount (the smaller first), then by
+//! the file. (Capacity: a queue that deserves zero counts as full, and follows a full queue that deserves more.) Jobs of a queue are
+//! ordered by urgency. Then jobs below their minimum number of tasks are first (`min_available` of their queue; for a gang, all tasks),
+//! then the smaller dominant share, then the oldest. A `strict-fifo` queue starts no job behind one that does not start.
 //!
 //! *Actions*, in the order of `actions`. The default configuration has only allocate (besides enqueue and backfill), so no task is ever
 //! preempted.
 //!
-//! - *Allocate*: takes the first job of the first queue. The tasks that it lacks to run start together, then one at a time. Proportion
-//!   keeps a queue within its deserved amount even if the rest stays idle; capacity keeps it within its capability minus the guarantees of
-//!   siblings.
-//! - *Preempt*: a job that lacks tasks to run displaces tasks of less urgent jobs of its queue.
-//! - *Reclaim*: such a job displaces tasks of other queues if its queue then stays within its deserved amount (capacity: in one resource).
-//!   The first tier decides if it finds victims: gang, with the tasks that jobs have beyond their minimum. Otherwise the plugin of the row
-//!   decides: queues above their deserved amount (capacity: that also keep their guarantee). The job that is served last loses tasks first.
+//! - *Allocate*: takes the first job of the first queue. The tasks that it lacks to its minimum start together, further tasks one at a
+//!   time. Proportion keeps a queue within its deserved amount even if capacity stays idle; capacity keeps a queue within its capability
+//!   minus the guarantees of siblings.
+//! - *Preempt*: a job below its minimum displaces tasks of less urgent jobs of its queue.
+//! - *Reclaim*: such a job displaces tasks of other queues if its queue then stays within its deserved amount (capacity: in one resource
+//!   is sufficient). The first tier (gang) decides if it finds victims: tasks of jobs beyond their minimum. Otherwise the plugin of the
+//!   row decides: victims are in queues above their deserved amount (capacity: queues must also keep their guarantee). The job that is
+//!   served last loses tasks first.
 //!
 //! The job starts in the room of its victims in the same cycle.
 //!
-//! *Guarded* is a repair of ours. Only queues select the victims of reclaim (whole gangs), regardless of spare tasks of jobs. Every waiting
-//! job reclaims while its queue stays within its deserved amount, in capacity in every resource with a deserved amount in any queue.
-//! Proportion lets queues exceed the deserved amount if room is left, and treats weights that are all 0 as equal. Drf judges each victim
-//! without the preceding ones. Plain capacity with reclaim oscillates if two queues are within their deserved amounts in one resource and
-//! above them in another.
+//! *Guarded* is a repair of ours. Only the rules for queues select the victims of reclaim (a gang as a whole), regardless of the minimums
+//! of jobs. Every waiting job reclaims while its queue stays within its deserved amount. Under capacity this must be true in every
+//! resource of which any queue has a deserved amount. Proportion lets queues exceed the deserved amount if room is left, and treats
+//! weights that are all 0 as equal. Drf judges each victim after the preceding victims have left. Capacity without the repair with reclaim
+//! oscillates if two queues are within their deserved amounts in one resource and above them in another.
 //!
 //! Source: Volcano (volcano-sh/volcano, state of August 2026): `pkg/scheduler/{actions,framework,plugins}`,
 //! docs/design/{capacity-scheduling,hdrf}.md.
@@ -41,13 +44,13 @@
 //! - Enqueue and backfill are not implemented.
 //! - Tasks of a job that start together find victims together or find none. Tasks of one job do not preempt each other.
 //! - The level of proportion is the limit of its loop, in integers.
-//! - If a deserved amount is not given, capacity uses the other resources.
+//! - Capacity ignores resources without a given deserved amount.
 //! - A reclaiming job stops at its minimum, and stays within the capability of all queues above its own.
 //! - Room is counted for the whole cluster, and on the machines of victims.
-//! - Volcano-drf has no gang tier in reclaim.
+//! - `volcano-drf` has no gang tier in reclaim.
 //! - Proportion refuses nested queues and weights of 0, as upstream's admission does.
 //!
-//! Without a file every user is a queue with its weight, and deserves the corresponding part of the cluster.
+//! Without a file every user is a queue with its weight, and deserves the part of the cluster that its weight gives.
 
 mod actions;
 mod hierarchy;

@@ -45,7 +45,7 @@ pub struct Quotas {
     pub met_in_any: bool,
     /// See `volcano-proportion@1083`: weights of 0 are accepted.
     pub weightless: bool,
-    /// Whether the repair applies: weights that are all 0 count as equal, and deserved amounts count in all resources.
+    /// Whether the repair applies: weights count as equal if all are 0, and deserved amounts count in all resources.
     pub guarded: bool,
     capacity: Resources,
     pub dims: usize,
@@ -143,7 +143,7 @@ impl Quotas {
         })
     }
 
-    /// Adds a queue for one user, with its weight. Where deserved amounts are given (capacity), it deserves its part by weight.
+    /// Adds a queue for one user, with its weight. Under capacity, its deserved amount is its part of the cluster by weight.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
         self.nodes.push(Quota { weight, ..root });
@@ -180,7 +180,7 @@ impl Quotas {
         if self.plugin == Plugin::Drf {
             return real;
         }
-        // In a tree the root has no limit.
+        // If queues are nested, the root has no limit.
         real[ROOT] = self.capacity.map(|all| (!self.nested).then_some(all));
         let mut order = tree.upwards();
         order.reverse();
@@ -312,7 +312,7 @@ impl Quotas {
         }
     }
 
-    /// Returns whether a queue may reclaim by the rule before a repair (issue 3729): if it is below its deserved amount, whatever the
+    /// Returns whether a queue may reclaim by the rule before the repair of issue 3729: if it is below its deserved amount, whatever the
     /// additional amount.
     pub fn is_below(&self, levels: &Levels, usage: &[Resources], leaf: QueueAt, need: &Resources) -> bool {
         levels.real[leaf].exceeded(&usage[leaf], need).is_none() && !levels.deserved[leaf].fits(&usage[leaf])
@@ -359,7 +359,7 @@ impl Quotas {
         }
     }
 
-    /// Returns the largest ratio of a queue's usage to its deserved amount; a deserved amount of zero counts as full if amounts are given.
+    /// Returns the largest ratio of a queue's usage to its deserved amount; a queue whose given deserved amount is zero counts as full.
     pub fn share(&self, deserved: &Resources, held: &Resources) -> (u64, u64) {
         let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held[d], deserved[d]));
         let largest = parts.max_by(|one, other| compare_parts(*one, *other));
@@ -370,8 +370,8 @@ impl Quotas {
 /// Divides a total in proportion to weights, each part between its bounds. The rounding remainder is added to the first parts with room,
 /// one unit each.
 ///
-/// Each round fixes at least one queue at a bound, so that there is at most one round more than queues (issue 2549 is a loop without such
-/// an end).
+/// Each round fixes at least one queue at a bound, so the number of rounds is at most the number of queues plus one (in issue 2549 the
+/// loop does not end).
 fn level(total: u64, weights: &[u64], bounds: &[(u64, u64)]) -> Vec<u64> {
     let mut parts: Vec<u64> = bounds.iter().map(|(least, _)| *least).collect();
     let mut open: Vec<usize> = (0..bounds.len()).filter(|at| weights[*at] > 0).collect();
@@ -419,7 +419,7 @@ fn with_rest(mut parts: Vec<u64>, total: u64, weights: &[u64], bounds: &[(u64, u
     }
 }
 
-/// Returns the error for a user without a single weight.
+/// Returns the error for a user with a weight per resource.
 pub fn no_weight(name: &str) -> Error {
     Error::plan("weights", format!("a weight per resource for '{name}'"), "one weight per user under this policy")
 }
@@ -428,7 +428,7 @@ pub fn no_weight(name: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Issue 2549: with weights of ten million and one, the loop ends after as many rounds as queues.
+    /// Issue 2549: with weights of ten million and one, the loop ends after two rounds, one for each queue.
     #[test]
     fn parts_end_whatever_the_weights() {
         assert_eq!(level(1056, &[10_000_000, 1], &[(0, 96), (0, 960)]), [96, 960]);

@@ -15,10 +15,10 @@ pub type SignedAmounts = Resources<i128>;
 /// Zero in every resource.
 pub const NONE: SignedAmounts = SignedAmounts::uniform(0);
 
-/// The largest amount: the product of two fits into the type.
+/// The largest amount; the product of two such amounts fits the type.
 const MOST: i128 = 1 << 62;
 
-/// Converts amounts, at most [`MOST`] each.
+/// Converts amounts, to at most [`MOST`] each.
 pub fn signed(amounts: &Resources) -> SignedAmounts {
     amounts.map(|amount| i128::from(amount).min(MOST))
 }
@@ -37,7 +37,7 @@ pub fn part(amounts: SignedAmounts, num: u128, den: u128) -> SignedAmounts {
     })
 }
 
-/// The comparison of amounts.
+/// The rules by which amounts are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Calculator {
     /// The only resource that counts, if any.
@@ -55,14 +55,14 @@ impl Calculator {
         (0..dims).filter(move |d| only.is_none_or(|only| only == *d))
     }
 
-    /// Returns the divisible resources and the total of each. If only one resource counts, it is not divided.
+    /// Returns the resources whose total is positive, each with the divisor for its part: the total, or 1 if only one resource counts.
     fn parted(&self) -> impl Iterator<Item = (usize, i128)> + use<'_> {
         let whole = |d: usize| (d, if self.only.is_some() { 1 } else { self.whole[d] });
         self.dims().map(whole).filter(|(_, whole)| *whole > 0)
     }
 
-    /// Compares amounts by their largest parts, then by the others. If every total is zero, an amount is greater if it is greater in some
-    /// resource and less in none.
+    /// Compares amounts by their largest parts, then by the next largest parts. If every total is zero, an amount is greater if it is
+    /// greater in some resource and less in none.
     pub fn compare(&self, one: &SignedAmounts, other: &SignedAmounts) -> Ordering {
         let parts = |amounts: &SignedAmounts| {
             let mut parts: [(i128, i128); MAX_DIMS] = [(0, 1); MAX_DIMS];
@@ -97,13 +97,14 @@ impl Calculator {
         if self.compare(one, other).is_ge() { *one } else { *other }
     }
 
-    /// Returns the largest part as amount and total.
+    /// Returns the largest part as a numerator (the amount) and a denominator (the total).
     fn value(&self, amounts: &SignedAmounts) -> (u128, u128) {
         let parts = self.parted().map(|(d, whole)| (amounts[d].max(0) as u128, whole as u128));
         parts.max_by(|(a, b), (c, d)| (a * d).cmp(&(c * b))).unwrap_or((0, 1))
     }
 
-    /// Returns as large a part of every resource as the largest part of the amounts; the amounts themselves if only one resource counts.
+    /// Returns the largest part of `amounts` applied to the total of every resource, rounded up to whole units. Returns `amounts` if only
+    /// one resource counts.
     pub fn alike(&self, amounts: &SignedAmounts) -> SignedAmounts {
         let (num, den) = self.value(amounts);
         if self.only.is_some() { *amounts } else { self.part_up(&self.whole, num, den) }
@@ -131,7 +132,8 @@ impl Calculator {
         self.units(amounts, num, den, |units| units - 1)
     }
 
-    /// Returns a part of each amount, rounded up to whole units; to the nearest, half a unit up, if only one resource counts.
+    /// Returns a part of each amount, rounded up to whole units. If only one resource counts, rounds to the nearest unit, and half a unit
+    /// up.
     pub fn part(&self, amounts: &SignedAmounts, num: u128, den: u128) -> SignedAmounts {
         self.units(amounts, num, den, |units| if self.only.is_some() { units / 2 } else { units - 1 })
     }

@@ -1,9 +1,9 @@
-//! The ideal assignment of resources to queues, and the preemption that it requires from each.
+//! The ideal assignment of resources to queues, and the amounts to preempt in each queue.
 //!
-//! Level by level: every queue keeps its usage up to its guarantee. The rest is offered to the least served queues with pending demand, in
-//! parts by their guarantees, until no queue accepts any. A leaf accepts at most the greater of its usage and its guarantee. Parts are
-//! rounded up to whole units; with memory alone they are rounded to the nearest, so that an offer may be zero, which excludes the queue
-//! from further offers.
+//! The assignment is computed level by level. Every queue keeps its usage up to its guarantee. The rest is offered to the least served
+//! queues with pending demand, in proportion to their guarantees, until no queue accepts an offer. A leaf accepts at most the greater of
+//! its usage and its guarantee. Parts are rounded up to whole units; with memory alone they are rounded to the nearest, so that an offer
+//! may be zero, which excludes the queue from further offers.
 //!
 //! Source: Apache Hadoop, `AbstractPreemptableResourceCalculator`, `PreemptableResourceCalculator`, `TempQueuePerPartition`;
 //! issue YARN-6538.
@@ -37,13 +37,13 @@ pub struct Temp {
 /// The settings of the calculation.
 pub struct Rules {
     pub calculator: Calculator,
-    /// See `@6538`: a queue may accept more of a resource than it is offered.
+    /// See `@6538`: of a single resource, a queue may accept more than it is offered.
     pub takes_more: bool,
-    /// The most that one round preempts.
+    /// The largest amounts that one round preempts.
     pub most: SignedAmounts,
 }
 
-/// More rounds than any level needs, so that the loop always ends.
+/// An upper bound of the rounds, larger than any level needs, so that the loop always ends.
 const ROUNDS: usize = 100_000;
 
 impl Rules {
@@ -102,7 +102,7 @@ impl Rules {
         }
     }
 
-    /// Compares two queues in the order of offers; the lesser is served less.
+    /// Compares two queues in the order of offers; the lesser queue is served less, and receives offers first.
     fn compare(rc: &Calculator, one: &Temp, other: &Temp) -> Ordering {
         let served = |temp: &Temp| match rc.is_more(&temp.guaranteed, &NONE) {
             true => rc.ratio(&temp.ideal, &temp.guaranteed),

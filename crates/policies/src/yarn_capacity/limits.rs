@@ -68,8 +68,8 @@ impl Settings {
     }
 }
 
-/// Returns a guarantee as amounts. A resource that it does not name gets the largest part among the named ones: with a guarantee of zero
-/// every queue would be above it.
+/// Returns a guarantee as amounts. A resource that the guarantee does not name receives the largest part among the named resources. With
+/// zero instead, every queue would be above its guarantee.
 fn complete_guarantee(given: &OptionalAmounts, total: &SignedAmounts) -> SignedAmounts {
     let named = (0..MAX_DIMS).filter_map(|d| Some((given[d]?, u64::try_from(total[d]).unwrap_or(0))));
     let largest =
@@ -89,8 +89,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Creates the limits for a total and a smallest container size. Guarantees in amounts that together exceed the parent's are cut down
-    /// in proportion. Cost: O(queues * resources).
+    /// Creates the limits for a total and a smallest container size. Guarantees in amounts are reduced in proportion if together they
+    /// exceed the guarantee of the parent. Cost: O(queues * resources).
     pub fn new(settings: &[Settings], least: SignedAmounts, tree: &Tree, rc: &Calculator) -> Limits {
         let all = vec![rc.whole; settings.len()];
         let mut limits = Limits { guaranteed: all.clone(), max: all, least };
@@ -141,7 +141,7 @@ impl Limits {
         limits
     }
 
-    /// Returns the quota, of the queue or of an ancestor below the root, that the additional amount would exceed.
+    /// Returns the maximum, of the queue or of an ancestor below the root, that the additional amount would exceed.
     pub fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
         session.tree.path(queue).filter(|at| *at != ROOT).find_map(|at| {
             let excess = session.usage[at].map(i128::from) + need.map(i128::from) - self.max[at];
@@ -151,10 +151,10 @@ impl Limits {
         })
     }
 
-    /// Returns whether an application exceeds its user limit, if there is one. The limit is the greater of two values: an equal part, among
-    /// the waiting applications, of their usage plus one container of the smallest size; and `user_limit_percent` of the guarantee, or of
-    /// the usage plus one such container if that is more. It is at most `user_limit_factor` guarantees, rounded up to whole containers of
-    /// the smallest size.
+    /// Returns whether an application exceeds its user limit, if there is one. The limit is the greater of two values. The first is the
+    /// usage of the waiting applications plus one smallest container, divided by the number of these applications. The second is
+    /// `user_limit_percent` of the guarantee; if the usage of the queue reaches the guarantee, it is that percentage of the usage plus one
+    /// smallest container. The limit is at most `user_limit_factor` times the guarantee, and is rounded up to whole smallest containers.
     pub fn above_user_limit(&self, rc: &Calculator, settings: &Settings, session: &Session, next: &Waiting) -> bool {
         if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
             return false;

@@ -1,32 +1,32 @@
-//! YARN's capacity scheduler: queues with guaranteed capacities, served by how much of them they use, and preemption towards an
-//! ideal.
+//! YARN's capacity scheduler: queues with guaranteed capacities, ordered by the used part of the guarantee, and preemption towards an
+//! ideal assignment.
 //!
-//! A user is an application, a task a container.
+//! A user is an application, and a task is a container.
 //!
-//! - *Guarantee*: `guarantee` (cut down in proportion if these together exceed that of the parent), or `percent` of the parent's guarantee,
-//!   or the queue's part by `weight` of the rest.
+//! - *Guarantee*: `guarantee` (reduced in proportion if the guarantees of siblings together exceed that of the parent), or `percent` of
+//!   the parent's guarantee, or the queue's part, by `weight`, of the rest.
 //! - *Order of queues*: from the root down the queue that uses the least of its guarantee is served first, container by container. The
-//!   measure is the largest part of the cluster that it uses over the largest that it is guaranteed (`resources = "memory"`: of memory
-//!   alone). With `ordering = "priority-utilization"` queues below their guarantee come first, and within each of the two groups the more
-//!   urgent. Ties are resolved by the larger guarantee, then by the position in the file. Queues without a guarantee follow, ordered by the
-//!   part of the cluster that they use.
+//!   measure is the largest part of the cluster that the queue uses, over the largest part of the cluster that it is guaranteed
+//!   (`resources = "memory"`: memory alone counts). With `ordering = "priority-utilization"` queues below their guarantee come first, and
+//!   the more urgent queues come first both among these and among the others. Ties are resolved by the larger guarantee, then by the
+//!   position in the file. Queues without a guarantee follow, ordered by the part of the cluster that they use.
 //! - *Order of applications*: by priority, then age.
 //! - *Limits*: no container starts beyond the maximum of its queue (`capability`, `max_percent`) or of an ancestor, or if its application
 //!   exceeds its user limit. Limits are whole containers of the size of `minimum_allocation`.
 //!
 //! *Preemption.* If demand is pending, the ideal assignment is computed ([`ideal`](self::ideal)). A leaf above its guarantee by more than
 //! `max_ignored` (0.1) loses a part (`natural_termination`, 0.2, rounded up to whole units; with memory alone to the nearest) of its
-//! excess, at most `per_round` (0.1) of the cluster in a cycle: the least urgent and youngest containers first. Their room is available to
-//! all, in the order of queues. Containers may therefore be preempted repeatedly without success if the pending ones fit on no machine
-//! afterwards (the source states this in `TempQueuePerPartition`; `@guarded` is a repair of ours).
+//! excess, at most `per_round` (0.1) of the cluster in a cycle. The least urgent and youngest containers are preempted first. Their room
+//! is available to all applications, in the order of queues. Containers may therefore be preempted repeatedly without success, if the
+//! pending containers fit on no machine afterwards (the source states this in `TempQueuePerPartition`; `@guarded` is a repair of ours).
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `PriorityUtilizationQueueOrderingPolicy`, `AbstractCSQueue`, `UsersManager`,
-//! `PreemptableResourceCalculator`, `FifoCandidatesSelector`, both resource calculators, and the threads of the variants.
+//! `PreemptableResourceCalculator`, `FifoCandidatesSelector`, both resource calculators, and the issues that the variants name.
 //!
-//! Departures: dominant resources are the default (in the source memory), and preemption is on. Victims stop at once, without time to stop
-//! on their own. Fractions are exact. Users are applications, so there is no user limit unless it is set. Limits are checked for the
-//! container that starts, as in the source when a proposal is accepted. There are no reservations, no labels, and no preemption inside a
-//! queue. Without a file every user is a queue with its part by weight.
+//! Departures: dominant resources are the default (in the source, memory), and preemption is on. Victims stop at once, without time to
+//! stop on their own. Fractions are exact. Users are applications, so there is no user limit unless the file sets one. Limits are checked
+//! for the container that starts, as in the source when a proposal is accepted. There are no reservations, no labels, and no preemption
+//! inside a queue. Without a file every user is a queue with its part by weight.
 
 mod amounts;
 mod ideal;
@@ -105,8 +105,8 @@ pub static ROW: PolicyRow = PolicyRow {
     },
 };
 
-/// Compares queues by the used part of their guarantees and by priority: queues below their guarantee first, then the more urgent, then the
-/// less used.
+/// Compares queues by the used part of their guarantees and by priority: queues below their guarantee are first, then the more urgent
+/// queues, then the queues with a smaller used part.
 fn utilisation((one, mine): (Ratio, i64), (other, theirs): (Ratio, i64)) -> Ordering {
     let below = |ratio: Ratio| ratio < Ratio::WHOLE;
     below(other).cmp(&below(one)).then(theirs.cmp(&mine)).then(one.cmp(&other))
@@ -143,7 +143,8 @@ const HELD_UP: Reason = Reason::Rule("a proposal that is rejected in every cycle
 /// The rank of a queue or of an application among its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueRank {
-    /// Whether the queue has no guarantee, its used part of it (or else of the cluster), priority, the guarantee, position in the file.
+    /// Whether the queue has no guarantee, the used part of its guarantee (or else of the cluster), its priority, its guarantee, and its
+    /// position in the file.
     Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
     App(u8, (Time, u64)),
     None,
@@ -258,8 +259,8 @@ impl YarnCapacity {
             let need = next.need();
             let above = limits.above_max(session, queue, &need);
             if let (Some(cluster), Some(_)) = (&self.cluster, above) {
-                // The first check, by dominance in the whole cluster, passes a container that the second one refuses; so does the next
-                // proposal.
+                // The first check, by the dominant resource of the whole cluster, accepts a container that the second check refuses. The
+                // next proposal would be the same container, so the cycle ends.
                 let wide = Calculator { whole: *cluster, ..calculator };
                 if session.tree.path(queue).all(|at| wide.is_more(&limits.max[at], &signed(&session.usage[at]))) {
                     members.iter().for_each(|(_, other)| session.wait(*other, HELD_UP));

@@ -15,7 +15,7 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
 
 impl YarnCapacity {
-    /// Returns whether a leaf may be preempted, and is above its guarantee by more than the ignored part.
+    /// Returns whether preemption from a leaf is permitted, and the leaf is above its guarantee by more than the ignored part.
     fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
         let calculator = self.calculator(session.books);
         let ignored = part(limits.guaranteed[at], (ONE + self.max_ignored).into(), ONE.into());
@@ -56,8 +56,9 @@ impl YarnCapacity {
         stopped
     }
 
-    /// Preempts by the guarded rule: a container of a queue that stays within its ideal amount starts in the room of containers beyond the
-    /// ideal of other queues, if that suffices, task by task on one machine; otherwise no container is preempted.
+    /// Preempts by the guarded rule. A container whose queue stays within its ideal amount starts on one machine, in the room of
+    /// containers beyond the ideal amounts of other queues. A gang is placed task by task. If the room does not suffice, no container is
+    /// preempted.
     fn preempt_for(
         &self,
         session: &mut Session,

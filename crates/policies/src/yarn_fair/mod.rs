@@ -1,28 +1,29 @@
 //! YARN's fair scheduler with dominant resource fairness: a tree of queues with minimum shares, and preemption for starved
 //! applications.
 //!
-//! A user is an application, a task a container. From the root down the first of siblings is served, container by container. Siblings that
-//! use less of their dominant resource than their minimum share of it (*needy*) precede others, the furthest below first. The rest is
-//! ordered by the used part of the cluster in their dominant resource over the weight, then in the other resources. Of equal parts, memory
-//! is the dominant resource. Ties of applications are resolved by the start of their oldest waiting task set, ties of queues by name. No
-//! container starts beyond the `max` of its queue or of an ancestor.
+//! A user is an application, and a task is a container. Containers start one by one: at each level from the root down, the first of the
+//! siblings is served. Siblings that use less of their dominant resource than their minimum share of it (*needy*) precede others; the
+//! sibling furthest below its minimum share is first. The others are ordered by the used part of the cluster in their dominant resource
+//! over the weight, then in the other resources. If the parts of several resources are equal, memory is the dominant resource. Ties of
+//! applications are resolved by the start of their oldest waiting task set, ties of queues by name. No container starts beyond the `max`
+//! of its queue or of an ancestor.
 //!
 //! Fair shares are computed level by level, resource by resource ([`shares`](self::shares)), among queues and applications with allocation
-//! or pending demand. An application is starved if its dominant part is below `preemption_threshold` (0.5) times its fair share, as far as
-//! it demands that; or if its queue is below its minimum share. The memory that it lacks determines its number of containers. For each of
-//! these, the least starved application first, the search takes the first machine on which containers of applications that stay at their
-//! fair share without them suffice. All of these are preempted, the least urgent and youngest first, and the container starts in their
-//! place.
+//! or pending demand. An application is starved if its dominant part is below `preemption_threshold` (0.5) times its fair share (or below
+//! its demand, if that is less), or if its queue is below its minimum share. The memory that it lacks determines for how many containers
+//! it preempts. The least starved application is first. The search for a container takes the first machine where the victims suffice.
+//! Victims are containers of applications that stay at their fair shares without them. They are preempted, the least urgent and youngest
+//! first, and the container starts in their place.
 //!
 //! Source: Apache Hadoop 3.4 to trunk (August 2026): `FSLeafQueue`, `FSParentQueue`, `FSAppAttempt`, `FSPreemptionThread`,
-//! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. Unchanged there, and repaired under `@guarded`: the
-//! last application that is assigned a part of its queue's missing minimum counts as starved of its demand *less* that part, not of the
-//! part.
+//! `ComputeFairShares` and `DominantResourceFairnessPolicy`; YARN-5605, YARN-11482. One defect is unchanged in the source, and repaired
+//! under `@guarded`: the last application that is assigned a part of its queue's missing minimum lacks its demand *minus* this part,
+//! instead of this part.
 //!
-//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs. Shares are exact; the source bisects floats. A
-//! minimum of 0 counts as infinitely exceeded by any usage, and a weight of 0 as an infinite used part; in the source 0/0 is equal to all.
-//! Application masters are containers like others. There are no reservations. In shares, cores and devices are whole. Without a file every
-//! user is a queue with its weight, no minimum and no maximum.
+//! Departures: preemption is on (`preemption = false` is YARN's default), without time-outs. Shares are exact; the source bisects floats.
+//! A minimum of 0 counts as infinitely exceeded by any usage, and a weight of 0 as an infinite used part; in the source 0/0 is equal to
+//! every value. Application masters are containers like others. There are no reservations. Fair shares are whole cores and devices.
+//! Without a file every user is a queue with its weight, no minimum and no maximum.
 
 mod order;
 mod preempt;

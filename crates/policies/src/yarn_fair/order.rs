@@ -10,9 +10,10 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Time};
 /// The rule for the comparison of two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Each queue is needy or not by its own usage.
+    /// The usage of each queue determines whether it is needy.
     Right,
-    /// The second queue is needy or not by the *first* one's usage of its dominant resource, if there are two resources.
+    /// If there are two resources, the usage of the *first* queue determines whether the second queue is needy, in the dominant resource
+    /// of the second.
     Fault,
 }
 
@@ -42,12 +43,12 @@ impl Dims {
         self.order[..self.count].iter().copied()
     }
 
-    /// Returns the largest part of a capacity that these amounts are.
+    /// Returns the largest part of a capacity that these amounts use.
     pub fn dominant(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
         Ratio::dominant(amounts, capacity, self.iter()).0
     }
 
-    /// Compares amounts by the largest part of a capacity, then by the others.
+    /// Compares amounts by the largest part of a capacity, then by the next largest parts.
     pub fn compare(&self, one: &Resources, other: &Resources, capacity: &Resources) -> Ordering {
         let parts = |amounts: &Resources| {
             let mut parts: Vec<Ratio> =
@@ -70,7 +71,7 @@ pub struct QueueState {
     /// The parts of the cluster over the weight, in that order.
     parts: [Ratio; MAX_DIMS],
     count: usize,
-    /// The start, and the rank by name or among those of one instant.
+    /// The start, and the rank by name (queues) or among the applications with the same start.
     tie: (Time, u64),
 }
 
@@ -87,7 +88,7 @@ impl QueueState {
     ) -> QueueState {
         let mut ranked = dims.order;
         let part = |d: usize| Ratio::from_capacity(usage.0[d], capacity.0[d]);
-        // The sort is stable: of equal parts, memory is the dominant one.
+        // The sort is stable, so of resources with equal parts, memory is the dominant one.
         ranked[..dims.count].sort_by_key(|d| Reverse(part(*d)));
         let mut parts = [Ratio::ZERO; MAX_DIMS];
         for (weighted, d) in parts.iter_mut().zip(&ranked[..dims.count]) {
@@ -155,8 +156,8 @@ mod tests {
         QueueState::new(rule, &dims, &two(cluster), &two(usage), &two(min), weight * ONE, (Time::ZERO, tie))
     }
 
-    /// The pairs of `TestDominantResourceFairnessPolicy.java`: the first of each is served before the second. The last two are
-    /// `testCompareSchedulablesWithClusterResourceChanges`.
+    /// The pairs of `TestDominantResourceFairnessPolicy.java`: the first queue of each pair is served before the second. The last two
+    /// pairs are from `testCompareSchedulablesWithClusterResourceChanges`.
     #[test]
     fn the_source_s_own_pairs() {
         type Of = ((u64, u64), (u64, u64), u64);
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Derived: a queue below its minimum share is first, though it uses more.
+    /// Derived from the rules: a queue below its minimum share is first, even if it uses more.
     #[test]
     fn the_needy_go_first() {
         let needy = state(Rule::Right, (8000, 100), (2000, 5), (3000, 6), 1, 2);
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(needy.compare(&other), Ordering::Less);
     }
 
-    /// Issue YARN-11482: the first queue's usage of 2000 is below the minimum of the second, which uses 6000 itself.
+    /// Issue YARN-11482: the usage of the first queue, 2000, is below the minimum of the second queue, which uses 6000.
     #[test]
     fn the_fault_contradicts_itself() {
         let pair = |rule| {
@@ -205,7 +206,8 @@ mod tests {
         assert_eq!(pair(Rule::Fault), (Ordering::Greater, Ordering::Greater));
     }
 
-    /// Over 60 states that differ in everything, the comparison is antisymmetric and transitive; that of the fault is not.
+    /// Over 60 states that differ in all fields, the correct comparison is antisymmetric and transitive; the comparison with the fault is
+    /// not.
     #[test]
     fn the_right_comparison_is_an_order() {
         let some = |rule| -> Vec<QueueState> {

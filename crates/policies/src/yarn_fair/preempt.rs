@@ -1,8 +1,8 @@
 //! Preemption for starved applications.
 //!
-//! [`Shares`] has the fair shares of all queues and applications. An application is starved if it is below its fair share times the
-//! threshold, or if its queue is below its minimum share. Containers are preempted only from applications that stay at their fair shares
-//! without them, and only if a container of the starved application then starts.
+//! [`Shares`] has the fair shares of all queues and applications. An application is starved if its allocation is below its fair share
+//! times the threshold, or if its queue is below its minimum share. Containers are preempted only from applications that stay at their
+//! fair shares without them, and only if a container of the starved application then starts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ use plimsoll_sim::books::Books;
 pub struct Shares {
     /// By node, the fair share of the queue.
     pub queues: Vec<Resources>,
-    /// By user, the fair share in that of its leaf.
+    /// By user, the fair share of the application within the fair share of its leaf.
     apps: Vec<Resources>,
 }
 
@@ -147,7 +147,7 @@ impl YarnFair {
         by_machine
     }
 
-    /// Preempts containers for starved applications, and starts their containers in the room.
+    /// Preempts containers for starved applications, and starts containers of the starved applications in their room.
     pub fn preempt(&self, session: &mut Session) {
         let active = |user: &UserId| session.books.waiting(*user) > 0 || session.held[user.index()] != Resources::ZERO;
         let fair = Shares::new(self, session.tree, session.books, active);
@@ -166,8 +166,8 @@ impl YarnFair {
         });
         for Starved { next, lacks } in starved {
             let need = next.need();
-            // The number of containers that fit into the missing amount, by memory alone: upstream's scheduler divides this way for every
-            // policy.
+            // The number of containers that fit into the missing amount, by memory alone; the scheduler of the source divides in this way
+            // under every policy.
             let containers = self.dims.iter().next().map_or(0, |d| match need.0[d] {
                 0 if lacks.0[d] > 0 => next.tasks.into(),
                 each => lacks.0[d].checked_div(each).unwrap_or(0),
@@ -187,8 +187,8 @@ impl YarnFair {
         session.spare(|session, unit| self.above_max_of(session, unit.queue, &unit.unit()).is_none());
     }
 
-    /// Returns the victims for a container, or for all containers of a gang. A container without room has victims on the first machine
-    /// where they suffice.
+    /// Returns the victims for a container, or for all containers of a gang. For a container without room, the victims are on the first
+    /// machine where they suffice.
     fn solve(
         &self,
         session: &Session,

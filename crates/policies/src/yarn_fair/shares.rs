@@ -1,9 +1,9 @@
 //! Fair shares of one resource among siblings: weight times one level, at least the minimum and at most the maximum.
 //!
-//! The level is the lowest at which the shares, rounded down to whole units, together reach the total. They may exceed it, since several
-//! siblings may gain a unit at one level. Minimums are granted even if they exceed the total.
+//! The level is the lowest at which the shares, rounded down to whole units, together reach the total. The sum may exceed the total,
+//! because several siblings may gain a unit at the same level. Minimums are granted even if they exceed the total.
 //!
-//! Source: Apache Hadoop, `ComputeFairShares.java`, which finds the level by 25 bisections of a float: here it is exact.
+//! Source: Apache Hadoop, `ComputeFairShares.java`, which finds the level by 25 bisections of a float; here the level is exact.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,7 +39,7 @@ pub fn shares(total: u64, unit: u64, claims: &[Claim]) -> Vec<u64> {
     let open: Vec<usize> = (0..claims.len()).filter(|at| claims[*at].fixed().is_none()).collect();
     let most = open.iter().fold(0u64, |sum, at| sum.saturating_add(claims[*at].max));
     let left = total.saturating_sub(taken).min(most);
-    // No claim exceeds the total unless its minimum does, so that products fit.
+    // No share exceeds the total unless its minimum does, so products fit the type.
     let most = |at: usize| claims[at].max.min(claims[at].min.max(left));
     let least = |at: usize| claims[at].min.min(most(at));
     let mut moving = open.clone();
@@ -109,7 +109,7 @@ mod tests {
         shares(total, 1, &claims)
     }
 
-    /// The cases of `TestComputeFairShares.java`, test by test; the last one only has to end.
+    /// The cases of `TestComputeFairShares.java`, test by test; in the last case the computation only has to end.
     #[test]
     fn the_source_s_own_cases() {
         let plain = (0, ALL, 1.0);
@@ -130,14 +130,14 @@ mod tests {
         assert_eq!(divided(most, &[(most, ALL, 1.0); 2]), [most; 2]);
     }
 
-    /// Derived: cases between those of the source.
+    /// Cases that the source does not test, derived from the definition.
     #[test]
     fn the_level_rises_in_units() {
         let plain = (0, ALL, 1.0);
         assert_eq!(divided(60, &[plain, (0, 50, 1.0), (0, 11, 1.0), (0, 3, 1.0)]), [23, 23, 11, 3]);
         assert_eq!(divided(41, &[(20, ALL, 1.0), (18, ALL, 1.0), plain, (2, ALL, 1.0)]), [20, 18, 1, 2]);
         assert_eq!(divided(0, &[plain; 2]), [0, 0]);
-        // One unit for two claims: each gets it, since the level rises until the total is reached.
+        // The total is one unit for two claims. Each claim receives a unit, because the level rises until the total is reached.
         assert_eq!(divided(1, &[plain; 2]), [1, 1]);
         assert_eq!(shares(1000, 1000, &[claim(0, ALL, 1.0), claim(0, ALL, 1.0)]), [1000, 1000]);
     }
@@ -169,7 +169,7 @@ mod tests {
                     |claim: &Claim| (claim.weight / 500_000 * halves / 12).clamp(claim.min.min(claim.max), claim.max);
                 claims.iter().map(share).collect()
             };
-            // Levels in twelfths of half a unit of weight: all levels at which any share changes.
+            // The levels are tried in steps small enough to include every level at which a share changes.
             let expected = (0..20_000).map(at_level).find(|shares| {
                 let sum: u64 = shares.iter().sum();
                 sum >= total || shares.iter().zip(&claims).all(|(share, claim)| *share == claim.max)

@@ -1,29 +1,32 @@
 //! YuniKorn's fair sorting of queues and applications, and its preemption for queues below their guarantee.
 //!
-//! A user is an application, a task an allocation. From the root down the first of siblings is served, allocation by allocation: the more
-//! urgent (a queue is as urgent as its most urgent ask, plus its `priority`), then the lowest ratio, then the larger pending demand in
-//! every resource, then the first in the file. A queue's ratio is the largest, over the resources, of its usage over its guarantee, or else
-//! over its maximum (its own, or the nearest ancestor's, finally the cluster). Over a denominator of 0 the ratio is 1 with usage and 0
-//! without. Applications are ordered by priority and then by their parts of the cluster, the largest first compared with the largest (`sort
-//! = "fifo"`: by age). With `[policy] priority = false` ratios precede priorities.
+//! A user is an application, and a task is an allocation. Allocations start one by one: at each level from the root down, the first of the
+//! siblings is served. Queues are ordered by urgency (that of their most urgent ask, plus their `priority`), then by ratio (the lowest
+//! first), then by pending demand (first the queue with more in every resource), then by the file. A queue's ratio is the largest, over
+//! the resources, of its usage over its guarantee, or else over its maximum (its own, or that of the nearest ancestor with a maximum, or
+//! else the cluster). If the denominator is 0, the ratio is 1 with usage and 0 without. Applications are ordered by priority and then by
+//! the parts of the cluster that they use: the largest parts are compared first, then the next largest (`sort = "fifo"`: by age instead).
+//! With `[policy] priority = false` ratios precede priorities.
 //!
-//! *Preemption.* An ask preempts if it fits nowhere, or exceeds a maximum, and the guarantee of its queue covers it: its own, or else the
-//! least remainder of its ancestors' guarantees. Victims are allocations of other queues, no more urgent than the ask (including the
-//! priorities of queues), the youngest first, below the lowest queue above the ask that is exactly at its maximum, if there is one. Their
-//! queues have no guarantee, or one that is exceeded in a resource of the ask. Ancestors' guarantees count as their own, except those of
-//! ancestors of an ask whose queue has a guarantee. Victims together are within the remainder of the ask's guarantee (YUNIKORN-3459). On
-//! each machine the victims that reduce the shortage are tried before the others; the machine with the fewest victims is taken, and the ask
-//! starts there. Below a maximum, and if the victims amount to less than the ask, more are added until they equal the ask.
+//! *Preemption.* An ask preempts if it fits nowhere, or exceeds a maximum, and a guarantee covers it: the guarantee of its queue, or else
+//! the least remainder of the guarantees of the queue's ancestors. Victims are allocations of other queues that are no more urgent than
+//! the ask (including the priorities of queues), the youngest first. If an ancestor of the ask's queue is exactly at its maximum, the
+//! victims are below the lowest such ancestor. The queue of a victim has no guarantee, or exceeds its guarantee in a resource of the ask.
+//! Guarantees of ancestors count for a queue as well. The exception is an ask whose queue has a guarantee: then the guarantees of the
+//! ancestors of this queue do not count. All victims together are within the remainder of the ask's guarantee (YUNIKORN-3459). On each
+//! machine the victims that reduce the shortage are tried before the others; the machine with the fewest victims is selected, and the ask
+//! starts on it. If a maximum prevents the start, or if the victims have less than the ask needs, further victims are added until they
+//! have as much.
 //!
-//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the threads of the variants.
-//! Unchanged there: a victim may be larger than its queue's excess over the guarantee (YUNIKORN-3492); the search on a machine ends at the
-//! first victim that the ask's guarantee does not cover (YUNIKORN-3458). Repaired under `@guarded`: victims that together are less than the
-//! ask are given up, though the machine has additional room (YUNIKORN-3449).
+//! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the issues that the variants
+//! name. Two defects are unchanged in the source: a victim may be larger than its queue's excess over the guarantee (YUNIKORN-3492); the
+//! search on a machine ends at the first victim that the ask's guarantee does not cover (YUNIKORN-3458). Repaired under `@guarded`:
+//! victims that together have less than the ask needs are rejected, even if the machine has additional free room (YUNIKORN-3449).
 //!
-//! Departures: preemption is tried at once, not after a delay, once all asks that fit have started. An ask of a queue may preempt again at
-//! any time. No ask is marked as an originator or as exempt, and no queue is a fence. Priorities are compared by rank, and so are the
-//! priorities of queues. Equal pending demand is not an equivalence among three queues (a test shows a cycle), so the order there is
-//! unspecified, as with the sort of the source. Without a file every user is a queue without guarantee and maximum.
+//! Departures: preemption is tried once all asks that fit have started, without a delay. An ask of a queue may preempt again at any time.
+//! No ask is marked as an originator or as exempt, and no queue is a fence. Priorities are compared by rank, and so are the priorities of
+//! queues. The comparison by pending demand is not transitive (a test shows a cycle of three queues), so the order of such queues is
+//! unspecified, as in the source. Without a file every user is a queue without guarantee and maximum.
 
 mod order;
 mod preempt;
@@ -87,7 +90,7 @@ struct YuniKorn {
     rule: Rule,
     priority_first: bool,
     preemption: bool,
-    /// Whether free room on a machine counts besides victims: the repair of YUNIKORN-3449.
+    /// Whether free room on a machine counts in addition to victims: the repair of YUNIKORN-3449.
     counts_free: bool,
     /// Whether the room of victims is reserved for the ask.
     keeps_room: bool,
@@ -121,14 +124,15 @@ impl YuniKorn {
         })
     }
 
-    /// Returns the maximum that a queue's usage is divided by: its own, or the nearest ancestor's, or else the cluster.
+    /// Returns the maximum that a queue's usage is divided by: its own maximum, or that of the nearest ancestor with one, or else the
+    /// cluster.
     fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> Resources {
         let nearest = |d: usize| tree.path(at).find_map(|above| self.settings[above].max[d]);
         Resources::from_fn(|d| nearest(d).unwrap_or(capacity[d]))
     }
 
-    /// Returns the urgency of a queue: that of the most urgent ask in it or below it (0 is the most urgent), less the priorities of the
-    /// queues.
+    /// Returns the urgency of a queue: the priority of the most urgent ask in it or below it (0 is the most urgent), minus the `priority`
+    /// of each queue on the path to this ask.
     fn urgency(&self, tree: &Tree, table: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
         let own = table(at).map(i64::from);
         let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, table, *child));
@@ -175,7 +179,7 @@ impl YuniKorn {
         for queue in session.waiting_queues() {
             members.extend(session.waiting(queue).map(|next| (queue, next.user)));
         }
-        // Pending demand is that at the beginning of the cycle; it only decides ties.
+        // The pending demand at the beginning of the cycle is used; it only breaks ties.
         let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
         let urgencies: Vec<Option<i64>> =
             (0..session.tree.nodes.len()).map(|at| self.urgency(session.tree, &first, at)).collect();

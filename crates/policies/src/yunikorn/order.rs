@@ -33,7 +33,8 @@ pub struct ComparedQueue {
 }
 
 impl ComparedQueue {
-    /// Returns the largest used part, over the resources, of a guarantee, or of the queue's maximum for a resource without one.
+    /// Returns the largest ratio, over the resources, of the usage to this guarantee, or to the queue's maximum for a resource without a
+    /// guarantee.
     pub fn ratio(&self, guaranteed: &Resources<Option<u64>>) -> Ratio {
         let part = |d: usize| match (guaranteed[d].unwrap_or(self.max[d]), self.usage[d]) {
             (0, 0) => Ratio::ZERO,
@@ -191,7 +192,7 @@ mod tests {
         let mut many = queue(1, &[1000, 1000, 1000, 1000], &[], 99_999, &[]);
         many.max[0] = 2000;
         assert_eq!(of(many), Ratio::new(1u64, 2u64));
-        // A guarantee of 0: the ratio is 1 with usage; without usage, that of the other resources.
+        // With a guarantee of 0 the ratio is 1 if there is usage; otherwise the other resources determine it.
         assert_eq!(of(queue(1, &[10, 1000], &[Some(0)], 5000, &[])), Ratio::WHOLE);
         assert_eq!(of(queue(1, &[0, 1000], &[Some(0)], 5000, &[])), Ratio::new(1u64, 5u64));
     }
@@ -218,8 +219,8 @@ mod tests {
         assert!(wrong(Rule::OneDenominator) > 0);
     }
 
-    /// Ours: three queues of equal ratio, each of which precedes the next in a cycle. More pending demand counts only if it is at least as
-    /// much of every resource; otherwise the order of the file decides.
+    /// Not a test of the source: three queues of equal ratio precede one another in a cycle. Pending demand decides only if one queue has
+    /// at least as much of every resource; otherwise the order of the file decides.
     #[test]
     fn equal_ratios_may_go_in_a_circle() {
         let of = |at, pending: &[u128]| queue(at, &[0, 0], &[], 8, pending);

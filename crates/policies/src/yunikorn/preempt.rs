@@ -1,9 +1,9 @@
 //! Preemption for asks that a guarantee covers.
 //!
-//! Asks that did not start are processed in scheduling order. Candidates are allocations of other queues without a guarantee or above it. A
-//! trial of the usage determines which victims the guarantees permit. The search tries each machine, and takes the one with the fewest
-//! victims. If they do not cover the ask, more victims are added; if that is not enough, the ask preempts none. The tasks of a gang are
-//! separate asks; all have room or none preempts.
+//! Asks that did not start are processed in scheduling order. Candidates are allocations of other queues that have no guarantee or exceed
+//! it. A trial of the usage determines which victims the guarantees permit. The search tries each machine, and takes the one with the
+//! fewest victims. If the victims do not cover the ask, more victims are added; if these do not suffice either, the ask preempts none. The
+//! tasks of a gang are separate asks; either all find room, or none preempts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
 const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is below";
 
-/// Allocations of one entry that may be preempted, and the number that is left; a gang counts as one.
+/// Allocations of one entry that may be preempted, and the number that has not been selected yet; a gang counts as one.
 #[derive(Clone)]
 struct VictimCandidate {
     runs: Runs,
@@ -28,7 +28,7 @@ impl VictimCandidate {
     }
 }
 
-/// The state for the decision on an ask: that of the session plus the preceding asks of the same gang.
+/// The state for the decision on an ask: the state of the session after the preceding asks of the same gang.
 struct AskState<'s, 'a> {
     session: &'s Session<'a>,
     usage: Vec<Resources>,
@@ -76,9 +76,9 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Returns the least remainder of the guarantees on the path from a queue to the root. If the ask's queue has a guarantee, only that
-    /// one counts for the ask; the guarantees of its ancestors then do not apply to other queues below them, so that siblings within a
-    /// common guarantee may be victims.
+    /// Returns the least remainder of the guarantees on the path from a queue to the root. If the ask's queue has a guarantee, only this
+    /// guarantee counts for the ask. The guarantees of the ancestors of the ask's queue then do not protect other queues either, so
+    /// siblings under a common guarantee may be victims.
     fn left(&self, queue: QueueAt) -> RemainingGuarantee {
         let own = self.has_own();
         let mut left = Resources::<Option<i128>>::default();
@@ -100,13 +100,13 @@ impl Trial<'_> {
         self.rule.settings[self.ask].guaranteed != Resources::NONE
     }
 
-    /// Returns whether no victim can make the guarantee of the ask's queue cover it.
+    /// Returns whether the guarantee cannot cover the ask, whatever the victims.
     fn is_hopeless(&self) -> bool {
         let left = self.left(self.ask);
         left.is_none() || self.has_own() && !left.covers(&self.need)
     }
 
-    /// Returns whether a queue may lose a victim: it has no guarantee, or exceeds it in a resource of the ask.
+    /// Returns whether a queue may lose a victim: it has no guarantee, or exceeds its guarantee in a resource of the ask.
     fn gives(&self, queue: QueueAt) -> bool {
         let left = self.left(queue);
         left.is_none() || left.exceeded(&self.need)
@@ -182,7 +182,7 @@ impl YuniKorn {
                 }
             }
         }
-        // The source counts no free room of a machine: its victims alone must cover the ask (YUNIKORN-3449).
+        // The source does not count free room of a machine: the victims alone must cover the ask (YUNIKORN-3449).
         session.spare(|session, unit| {
             self.keeps_room
                 && self.counts_free
@@ -244,8 +244,8 @@ impl YuniKorn {
         all
     }
 
-    /// Returns the queue below which the victims of an ask are: the lowest on the path from its queue to the root that is exactly at its
-    /// maximum, or else the root.
+    /// Returns the queue below which the victims of an ask are: the lowest queue on the path from its queue to the root that is exactly at
+    /// its maximum, or else the root.
     fn fence(&self, tree: &Tree, usage: &[Resources], ask: QueueAt) -> QueueAt {
         let full = |at: &QueueAt| {
             let max = self.settings[*at].max;
@@ -254,8 +254,8 @@ impl YuniKorn {
         tree.path(ask).find(full).unwrap_or(ROOT)
     }
 
-    /// Returns whether tasks are no more urgent than an ask. The priorities of queues count below the lowest common ancestor; on the side
-    /// of the ask that of the ancestor counts, too.
+    /// Returns whether tasks are no more urgent than an ask. The priorities of the queues below the lowest common ancestor are added; for
+    /// the ask, the priority of the common ancestor is added, too.
     fn no_more_urgent(&self, tree: &Tree, runs: &Runs, next: &Waiting) -> bool {
         let common = tree.common(runs.queue, next.queue);
         let added = |queue: QueueAt| -> i64 {
@@ -291,7 +291,7 @@ impl YuniKorn {
         if potential.is_empty() || !self.covered(ask_state, &potential, next) {
             return None;
         }
-        // The start is prevented by a maximum, not by a lack of room.
+        // There is room, so a maximum prevents the start.
         if ask_state.rooms.find(&next.each).is_some() {
             return Some((None, self.enough(ask_state, &potential, &[], None, next)?));
         }
@@ -313,7 +313,7 @@ impl YuniKorn {
         }
         let (machine, room, victims) = best?;
         let victims = self.enough(ask_state, &potential, &victims, Some((machine, room)), next)?;
-        // The room of the machine helps only if no maximum prevents the start as well.
+        // The room of the machine suffices only if no maximum prevents the start.
         let mut after = self.trial(ask_state.session.tree, &ask_state.usage, next);
         victims.iter().for_each(|at| after.remove(all[*at].runs.queue, &all[*at].runs.unit()));
         let tree = ask_state.session.tree;
@@ -321,7 +321,7 @@ impl YuniKorn {
         starts.then_some((Some(machine), victims))
     }
 
-    /// Returns whether the guarantee of its queue covers an ask, perhaps only without all potential victims.
+    /// Returns whether the guarantee covers an ask, now or once all potential victims have left.
     fn covered(&self, ask_state: &AskState, potential: &[usize], next: &Waiting) -> bool {
         let mut trial = self.trial(ask_state.session.tree, &ask_state.usage, next);
         if trial.left(next.queue).covers(&trial.need) {
@@ -334,7 +334,7 @@ impl YuniKorn {
         !trial.left(next.queue).exceeded(&trial.need)
     }
 
-    /// Returns the victims on a machine: first those that reduce the shortage, until the ask fits. Together they must be within the
+    /// Returns the victims on a machine: first the victims that reduce the shortage, until the ask fits. Together they must be within the
     /// remainder of the guarantee of the ask's queue; the first victim that would exceed it ends the search.
     fn on_machine(
         &self,
@@ -386,8 +386,8 @@ impl YuniKorn {
         None
     }
 
-    /// Returns the first victims, of those on a machine and then of all others, that together cover the ask; `None` if all together are
-    /// less.
+    /// Returns the first victims that together cover the ask, in this order: the victims on the machine, then all others. Returns `None`
+    /// if all of them have less than the ask needs.
     fn enough(
         &self,
         ask_state: &AskState,
@@ -429,7 +429,7 @@ impl YuniKorn {
                     break 'others;
                 }
                 trial.add(trial.ask, &unit);
-                // If a machine needs room, victims on other machines do not help.
+                // If the ask needs room on a machine, victims on other machines do not help.
                 if machine.is_none_or(|(machine, _)| machine == runs.machine) {
                     take(&mut sum, *at, &unit);
                 }

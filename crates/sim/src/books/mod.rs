@@ -1,8 +1,8 @@
 //! The account of the state of a run: the allocation, the use and the pending demand of each user.
 //!
-//! The engine writes the books, policies and metrics read them, and no other module keeps a copy. The *allocation* of a user (its
-//! footprint: the amount that the policy's lens reserves for its running tasks) and its *use* (the true demands of these tasks) are two
-//! numbers; they differ under slots. Sums that not every policy reads (pending demand, integrals over time, kinds of machines, books per
+//! The engine writes the books, policies and metrics read them, and no other module keeps a copy. A user has an *allocation* and a *use*.
+//! The allocation (footprint) is the amount that the policy's lens reserves for its running tasks. The use is the true demand of these
+//! tasks. The two differ under slots. Sums that not every policy reads (pending demand, integrals over time, kinds of machines, books per
 //! partition) are kept only on request.
 
 mod weights;
@@ -13,7 +13,8 @@ use prefetch_index::prefetch_index;
 
 use plimsoll_base::units::{Resources, Time, UserId};
 
-/// The key of a task set in the books besides its user, if a policy keeps separate books: none, or a label that it requires.
+/// The key of separate books, if a policy keeps them: a task set is booked under the label that it requires, or under the default
+/// partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(pub u8);
 
@@ -31,7 +32,7 @@ impl Partition {
 
 /// The state of one run. Amounts are in base units, one per dimension of the run.
 ///
-/// All numbers of a user are stored together, since a launch or an end touches all of them and, with many users, each separate table would
+/// All numbers of a user are stored together, because a launch or an end changes all of them. With many users, each separate table would
 /// cost one more cache miss.
 #[derive(Clone, Debug)]
 pub struct Books {
@@ -39,12 +40,12 @@ pub struct Books {
     capacity: Resources,
     offered: Resources,
     same: bool,
-    /// `stride` numbers per user: see [`RUNNING`] and its successors; then the user's allocation, its head's demand and, unless the lens is
-    /// plain, the amounts it uses.
+    /// `stride` numbers per user: the counts from [`RUNNING`] on, the allocation, the demand of the next task and, unless the lens is
+    /// plain, the used amounts.
     accounts: Vec<u64>,
     stride: usize,
-    /// The total demand of a user's waiting tasks, `dims` numbers per user, if requested by a policy: it costs one more cache miss per
-    /// launch. It may exceed a `u64`.
+    /// The total demand of a user's waiting tasks, `dims` numbers per user, if requested by a policy. It costs one more cache miss per
+    /// launch, and may exceed a `u64`.
     waiting_demand: Option<Vec<u128>>,
     /// The integrals of the allocations, if requested by a policy.
     integrals: Option<Integrals>,
@@ -67,7 +68,7 @@ struct Integrals {
     now: Time,
     /// The integral up to the last change of the user's allocation, `dims` numbers per user.
     sums: Vec<u128>,
-    /// The time of that change, by user.
+    /// The time of the last change of the allocation, by user.
     since: Vec<Time>,
 }
 
@@ -77,7 +78,7 @@ const CLASS: usize = 2;
 const HELD: usize = 3;
 
 impl Books {
-    /// Creates empty books for a cluster of `capacity`, of which the policy's lens offers `offered`; `same` means that the lens is plain:
+    /// Creates empty books for a cluster of `capacity`, of which the policy's lens offers `offered`. `same` means that the lens is plain:
     /// it changes neither machines nor demands.
     pub fn new(dims: usize, capacity: Resources, offered: Resources, same: bool, weights: Weights) -> Books {
         Books {
@@ -101,8 +102,8 @@ impl Books {
         }
     }
 
-    /// Creates separate books for this number of labels and for task sets that require none of them; [`Books::set_capacity`] sets the
-    /// capacity of each. Panics: if accounts are open already (a programmer error).
+    /// Creates separate books for this number of labels, and for task sets that require none of these labels; [`Books::set_capacity`] sets
+    /// the capacity of each. Panics: if accounts are open already (a programmer error).
     pub fn keep_apart(&mut self, labels: usize) {
         assert!(self.accounts.is_empty(), "must be called before the first account is opened");
         let nothing = Books { capacity: Resources::ZERO, offered: Resources::ZERO, ..self.clone() };
@@ -120,12 +121,14 @@ impl Books {
         self.apart.len().max(1)
     }
 
-    /// Returns the books of a partition, if they are kept: amounts booked here must be booked there too.
+    /// Returns the books of a partition, if they are kept. Amounts that are booked in these books must also be booked in those of the
+    /// partition.
     pub fn apart(&mut self, partition: Partition) -> Option<&mut Books> {
         self.apart.get_mut(partition.index())
     }
 
-    /// Sets the capacity. Only for the books of a partition: shares of the whole cluster are relative to its description.
+    /// Sets the capacity. Only for the books of a partition. The capacity of the whole cluster remains that of its description, because
+    /// shares refer to it.
     pub fn set_capacity(&mut self, capacity: Resources) {
         (self.capacity, self.offered) = (capacity, capacity);
     }
@@ -232,8 +235,8 @@ impl Books {
         &self.account(user)[HELD + self.dims..HELD + 2 * self.dims]
     }
 
-    /// Returns the total demand of a user's running and waiting tasks for resource `d`; divided by their number this is its mean demand,
-    /// which launches do not change.
+    /// Returns the total demand of a user's running and waiting tasks for resource `d`; divided by the number of these tasks, it is the
+    /// mean demand, which launches do not change.
     ///
     /// Panics: unless a policy or a recorder requested it ([`Needs::waiting_demand`](crate::policy::Needs::waiting_demand)).
     pub fn wanted(&self, user: UserId, d: usize) -> u128 {
@@ -396,15 +399,15 @@ impl Books {
         }
     }
 
-    /// Compares the demand of waiting tasks, `dims` numbers per user, with the sums kept of it, if any. Panics: if the books are wrong (a
-    /// programmer error); for tests and audited runs.
+    /// Compares the demand of waiting tasks, `dims` numbers per user, with the sums in the books, if they are kept. Panics: if the books
+    /// are wrong (a programmer error); for tests and audited runs.
     pub fn audit_waiting_demand(&self, sums: &[u128], now: Time) {
         let kept = self.waiting_demand.as_deref().unwrap_or(sums);
-        assert_eq!(kept, sums, "what waiting tasks need adds up at {now:?}");
+        assert_eq!(kept, sums, "the demand of waiting tasks adds up at {now:?}");
     }
 
-    /// Recomputes all sums and compares them: the allocations of all users add up to the total, and to no more than is offered. Panics: if
-    /// the books are wrong (a programmer error); for tests and audited runs.
+    /// Recomputes all sums and compares them: the allocations of all users must add up to the total, and must not exceed the offered
+    /// amounts. Panics: if the books are wrong (a programmer error); for tests and audited runs.
     pub fn audit(&self, now: Time) {
         let (mut held, mut running, mut waiting) = (Resources::ZERO, 0, 0);
         for user in (0..self.users() as u32).map(UserId) {
@@ -436,7 +439,7 @@ impl Books {
                     *sum = (sum.0 + part.0, sum.1 + part.1, sum.2 + part.2);
                 }
             }
-            assert_eq!(sum, standing(self), "what {user} has by label adds up at {now:?}");
+            assert_eq!(sum, standing(self), "the partitions of {user} add up at {now:?}");
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Weights {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Class {
     each: [u64; MAX_DIMS],
-    /// The single number, if the weights are one number: it applies where there are no resources, as with slots.
+    /// The weight, if it is one number for all resources. Policies without resources, such as slots, use it.
     whole: Option<u64>,
 }
 

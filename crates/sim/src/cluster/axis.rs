@@ -1,15 +1,16 @@
-//! Classes of amounts: a quarter of an octave wide, and a whole octave where amounts are small compared with the largest machine.
+//! Classes of amounts. A class is a quarter of an octave wide, or a whole octave for amounts that are small compared with the largest
+//! machine.
 //!
-//! Every class costs a bit change whenever a machine's free amount passes it, and a full machine that gets a core back passes all classes
-//! below one core. Small amounts have few classes because tasks that small rarely have to search for room.
+//! Every class costs a bit change whenever a machine's free amount passes it, and a full machine on which a core becomes free passes all
+//! classes below one core. Small amounts have few classes because small tasks rarely have to search for room.
 
 /// The number of octaves below the largest machine with classes of a quarter octave.
 const FINE: u32 = 6;
 
-/// The number of octaves below those with one class each; all smaller amounts are one class.
+/// The number of octaves below the fine ones; each has one class. All smaller amounts are one class.
 const COARSE: u32 = 6;
 
-/// Classes in an octave, as a power of two.
+/// The binary logarithm of the number of classes in a fine octave.
 const PARTS: u32 = 2;
 
 /// The number of raw classes of 64-bit amounts.
@@ -25,7 +26,7 @@ pub(super) struct ClassAxis {
 }
 
 impl ClassAxis {
-    /// Creates classes for amounts up to about `most`; at most 34.
+    /// Creates at most 34 classes for amounts up to about `most`.
     pub fn new(most: u64) -> ClassAxis {
         let top = raw(most.max(1));
         let (fine, coarse) = (top.saturating_sub(FINE << PARTS), top.saturating_sub((FINE + COARSE) << PARTS));
@@ -33,7 +34,7 @@ impl ClassAxis {
         for class in 0..RAW as u32 {
             let (octave, part) = (class >> PARTS, u128::from(class & ((1 << PARTS) - 1)));
             if class > coarse && class <= top && (class > fine || part == 0) {
-                // Rounded up: below four some classes of an octave are empty.
+                // Rounded up. For amounts below four, some classes of an octave are empty.
                 axis.least.push((((part + (1 << PARTS)) << octave).div_ceil(1 << PARTS)) as u64);
             }
             axis.of[class as usize] = axis.least.len() as u8 - 1;

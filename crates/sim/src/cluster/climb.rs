@@ -1,9 +1,9 @@
 //! Finds the machine with the free amounts that are best aligned with the demand: dot-product.
 //!
-//! Machines of one kind (of equal capacity) with the same free amounts form a group of *equals*: they have the same score, and the first of
-//! them is the best. Groups of one kind with the same classes of free amounts form a cell, and these classes bound the score of all its
-//! members. The cell with the highest bound is searched first, and then the cells with a bound above the best score so far. Cost: O(cells
-//! with machines · resources), plus the groups of equals in the searched cells, regardless of the number of machines.
+//! Machines of one kind (of equal capacity) with the same free amounts form a group of *equals*: they have the same score, and the first
+//! of them is the best. Groups of one kind with the same classes of free amounts form a cell, and these classes bound the score of all its
+//! members. Cells are searched in order of their bounds, the highest first, as long as the bound is above the best score so far. Cost:
+//! O(cells with machines · resources), plus the groups of equals in the searched cells, regardless of the number of machines.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,10 +13,10 @@ use super::scope::Scope;
 use super::searches::under;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
-/// The number of resources that define cells; they are the first ones.
+/// The number of resources that define cells: the first resources of the run.
 const AXES: usize = 3;
 
-/// Machines of equal capacity, and the value of a unit of each resource on them.
+/// A capacity of machines, and the weight of each resource in scores on these machines.
 #[derive(Clone, Debug)]
 struct MachineKind {
     capacity: Resources,
@@ -54,7 +54,7 @@ pub(super) struct Climb {
     cell_of: HashMap<(u32, [u8; AXES]), usize>,
     /// Indices of the cells with members.
     live: Vec<usize>,
-    /// Equals, with and without machines; [`Climb::spare`] lists those without.
+    /// All groups of equals. [`Climb::spare`] lists the groups without machines.
     equals: Vec<Equals>,
     spare: Vec<usize>,
     equals_of: HashMap<(u32, Resources), usize>,
@@ -64,7 +64,7 @@ pub(super) struct Climb {
     bounds: Vec<(u128, usize)>,
 }
 
-/// The score and index of the best machine so far.
+/// The score and the index of the best machine so far.
 type Best = Option<(u128, usize)>;
 
 /// Returns whether a score on a machine is better: higher, or equal on an earlier machine.
@@ -174,7 +174,7 @@ impl Climb {
         self.score(self.kind[machine], free, need)
     }
 
-    /// Returns an upper bound of the scores in a cell; `None` if no machine of it has room, by its classes or by its kind.
+    /// Returns an upper bound of the scores in a cell; `None` if its classes or its kind exclude that any of its machines has room.
     fn bound(&self, index: &Index, cell: &IndexCell, need: &[u64], classes: &[u8; AXES]) -> Option<u128> {
         if cell.classes.iter().zip(classes).any(|(class, need)| class < need) {
             return None;
@@ -232,7 +232,7 @@ impl Climb {
                 if best.is_some_and(|(highest, _)| score < highest) || !under(need, free) {
                     continue;
                 }
-                // The first accepted machine is used if it beats the best one.
+                // The first accepted machine of the group is used if it is better than the best machine so far.
                 let machines = equals.machines.iter().map(|&machine| machine as usize);
                 let mut ahead = machines.take_while(|&machine| beats(score, machine, &best));
                 let accepted = ahead.find(|&machine| scope.contains(id(machine)) && also(machine));

@@ -39,13 +39,13 @@ fn devices(held: &[DevicePart]) -> Vec<(u16, u16)> {
 fn devices_are_chosen_near_one_another_and_parts_where_it_is_fullest() {
     let mut all = machines(Placement::FirstFit, &[(99_000, &[0, 0, 0, 1, 1, 2])], &[]);
     let mut get = |gpu: u64| start(&mut all, &demand(1, gpu)).map(|(_, held)| devices(&held));
-    assert_eq!(get(600), Some(vec![(0, 600)]), "the lowest of equals");
-    assert_eq!(get(300), Some(vec![(0, 300)]), "the fullest that has enough");
-    assert_eq!(get(200), Some(vec![(1, 200)]), "100 are left of the first");
-    assert_eq!(get(1000), Some(vec![(2, 1000)]), "node 0 and node 2 have one each: the lower node");
+    assert_eq!(get(600), Some(vec![(0, 600)]), "of equal devices, the lowest number");
+    assert_eq!(get(300), Some(vec![(0, 300)]), "the fullest device with enough free");
+    assert_eq!(get(200), Some(vec![(1, 200)]), "only 100 are left on device 0");
+    assert_eq!(get(1000), Some(vec![(2, 1000)]), "nodes 0 and 2 have one free device each: the lower node");
     assert_eq!(get(0), Some(vec![]));
-    assert_eq!(get(3000), Some(vec![(3, 1000), (4, 1000), (5, 1000)]), "no node has three: the largest first");
-    assert_eq!(get(1000), None, "1.1 GPUs are free but no whole one");
+    assert_eq!(get(3000), Some(vec![(3, 1000), (4, 1000), (5, 1000)]), "no node has three: the largest node first");
+    assert_eq!(get(1000), None, "1.1 GPUs are free, but no whole device");
     assert_eq!(get(900), None);
     assert_eq!(get(800), Some(vec![(1, 800)]));
 }
@@ -137,12 +137,12 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
             let grown: Vec<(i128, usize)> =
                 free.iter().enumerate().filter_map(|(m, free)| growth(free).map(|growth| (growth, m))).collect();
             let Some((machine, held)) = start(&mut fast, &need) else {
-                assert!(grown.is_empty(), "{placement:?}, step {step}: {need:?} fits somewhere");
+                assert!(grown.is_empty(), "{placement:?}, step {step}: {need:?} has room on a machine");
                 continue;
             };
             placed += 1;
             let before = free[machine.index()].clone();
-            assert!(grown.iter().any(|(_, m)| *m == machine.index()), "it has room there");
+            assert!(grown.iter().any(|(_, m)| *m == machine.index()), "the machine has room");
             assert_eq!(held.iter().map(|held| u64::from(held.milli)).sum::<u64>(), gpu);
             let state = &mut free[machine.index()];
             state.0 -= cpu;
@@ -167,7 +167,8 @@ fn churn_gives_no_device_twice_and_descent_is_as_defined() {
     }
 }
 
-/// The mix and the values of the authors' own test: 887.20 and 554.4 thousandths, their weights in hundredths of a percent.
+/// The mix and the values of the authors' own test. The expected fragments are 887.20 and 554.4 thousandths; the weights of tasks are in
+/// hundredths of a percent.
 #[test]
 fn fragments_are_those_of_the_authors() {
     let mix = [

@@ -2,7 +2,7 @@
 //!
 //! A resource may consist of devices of a thousand thousandths each. A task that needs a whole number of devices gets that many free ones;
 //! a task that needs less than one gets a part of one device. Other amounts are errors. The placement rule selects the machine of a task;
-//! this module selects its devices there, and never allocates a thousandth twice. Only the title of Fuxi's hardware-id scheduling is
+//! this module selects devices on that machine, and never allocates a thousandth twice. Only the title of Fuxi's hardware-id scheduling is
 //! public; the semantics are ours.
 
 use super::fragmentation::{Gradients, Mix};
@@ -63,17 +63,17 @@ impl Hardware {
         Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients: Gradients::default() }
     }
 
-    /// Sets the mix of tasks for the measure of fragmentation and for placement by `fgd`.
+    /// Sets the mix of tasks for which fragmentation is measured, and by which `fgd` places tasks.
     pub fn measure_by(&mut self, mix: Mix) {
         self.mix = Some(mix);
         self.gradients = Gradients::default();
     }
 
-    /// Adds the next machine, with all devices free: `nodes` returns the NUMA node of each device of a resource, or nothing if all are in
-    /// one.
+    /// Adds the next machine, with all devices free: `nodes` returns the NUMA node of each device of a resource, or an empty slice if all
+    /// are in one node.
     ///
-    /// Errors: a message without the place in the input: the capacity is not a whole number of devices, or the number of nodes differs from
-    /// it.
+    /// Errors, as a message without the place in the input: the capacity is not a whole number of devices, or the number of nodes differs
+    /// from the number of devices.
     pub fn push<'a>(&mut self, capacity: &Resources, nodes: impl Fn(usize) -> &'a [u16]) -> Result<(), String> {
         for set in &mut self.sets {
             let amount = capacity.0[set.dim];
@@ -106,8 +106,8 @@ impl Hardware {
         self.sets.first().map_or(0, |set| set.start.len() - 1)
     }
 
-    /// Checks that devices can meet a demand. Errors: a message without the place in the input, for a demand of more than one device that
-    /// is not a whole number of devices.
+    /// Checks that devices can meet a demand. Errors, as a message without the place in the input: a demand of more than one device is not
+    /// a whole number of devices.
     pub fn check(&self, need: &[u64]) -> Result<(), String> {
         match self.sets.iter().map(|set| need[set.dim]).find(|need| *need > WHOLE && need % WHOLE != 0) {
             None => Ok(()),
@@ -127,9 +127,10 @@ impl Hardware {
         self.sets.iter().find(|set| set.dim == dim).map(|set| set.numbers(machine.index()))
     }
 
-    /// Returns the devices of a set that a demand would get, lowest number first. For a part of a device, `part` selects one of the devices
-    /// that have enough free. Whole devices are taken from the NUMA node with the fewest free ones that has enough or, if none has, node by
-    /// node from the one with the most. Ties go to the lower number.
+    /// Returns the devices of a set that a demand would get, lowest number first. For a part of a device, `part` selects one of the
+    /// devices that have enough free. Whole devices are taken from one NUMA node: of the nodes with enough free devices, the one with the
+    /// fewest. If no node has enough, devices are taken node by node, the node with the most free devices first. Ties go to the lower
+    /// number.
     pub(super) fn choose(
         &self,
         at: usize,
@@ -164,13 +165,13 @@ impl Hardware {
         chosen
     }
 
-    /// Returns the device with the least free among some, ties to the lower number.
+    /// Returns, among these devices, the one with the smallest free amount; ties go to the lower number.
     pub(super) fn fullest(&self, at: usize, machine: usize, among: &mut dyn Iterator<Item = usize>) -> Option<usize> {
         let free = self.sets[at].numbers(machine);
         among.min_by_key(|&device| free[device])
     }
 
-    /// Allocates parts of devices. Panics: if a device has less free (the caller has just chosen it).
+    /// Allocates parts of devices. Panics: if a device has less free than is allocated. The caller has just chosen the devices.
     pub(super) fn allocate(&mut self, machine: usize, parts: &[DevicePart]) {
         self.change(machine, parts, |free, milli| free.checked_sub(milli));
     }

@@ -1,4 +1,4 @@
-//! Machine events: machines that fail, leave, join or get other labels, and when.
+//! Machine events: the instants at which machines fail, leave, join or get other labels.
 //!
 //! A CSV with the header `at_s,machine,event,labels` (`at_ms` and `at_us` as well; `labels` may be missing), sorted by time. A machine with
 //! `join` as its first event is absent at the start. The vocabulary is ours.
@@ -14,13 +14,13 @@ use plimsoll_base::units::{MachineId, Rounding, Time, US_PER_S};
 /// An event of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MachineChange {
-    /// It fails at once, with its running tasks.
+    /// The machine fails at once, and its running tasks stop.
     Fail,
-    /// It takes no new tasks; its running tasks continue to their end.
+    /// No task starts on the machine any more; its running tasks continue to their end.
     Leave,
-    /// It becomes present (again), with its capacity.
+    /// The machine becomes present, for the first time or again, with its capacity.
     Join,
-    /// It has exactly these labels from now on.
+    /// The machine has exactly these labels from now on.
     Relabel(Vec<String>),
 }
 
@@ -116,7 +116,7 @@ pub fn read(path: &Path, machines: &ClusterSpec) -> Result<MachineEvents> {
         if known.is_none() && event.change == MachineChange::Join {
             all.absent.push(event.machine);
         }
-        // Relabelling does not imply that a machine is present.
+        // A relabelled machine may be absent, so this event does not make it present.
         if known.is_some() || !matches!(event.change, MachineChange::Relabel(_)) {
             there.insert(event.machine, now);
         }
@@ -213,7 +213,7 @@ mod tests {
             ("", "has no rows; expected a header with at_s"),
             ("at_s,machine\n", ", line 1, column 'event': is missing"),
             ("machine,event\n", ", line 1, column 'at_s': is missing"),
-            ("at_s,at_ms,machine,event\n", "column 'at_ms': is a second time"),
+            ("at_s,at_ms,machine,event\n", "column 'at_ms': is a second column of times"),
             ("at_s,machine,event,event\n", "column 'event': is given twice"),
             ("at_s,machine,event,why\n", "column 'why': is no column of machine events"),
             (

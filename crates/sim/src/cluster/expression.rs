@@ -51,10 +51,10 @@ impl Expression {
         }
     }
 
-    /// Returns whether the expression is false on every machine without the label. The result is exact: it covers all combinations of other
-    /// labels.
+    /// Returns whether the expression is false on every machine without the label. The result is exact: all combinations of other labels
+    /// are considered.
     ///
-    /// Cost: linear, doubled for every label that occurs both plainly and negated.
+    /// Cost: linear in the size of the expression, and doubled for every label that occurs both plainly and negated.
     pub fn requires(&self, label: &str) -> bool {
         let mut signs = BTreeMap::new();
         self.signs(true, &mut signs);
@@ -85,7 +85,7 @@ impl Expression {
         }
     }
 
-    /// Returns whether the expression can be true with the labels in `carried` fixed and the labels in `open` either way.
+    /// Returns whether the expression can be true with the labels in `carried` fixed and each label in `open` present or absent.
     fn may_hold<'a>(&'a self, carried: &mut BTreeMap<&'a str, bool>, open: &[&'a str]) -> bool {
         let (first, rest) = match (self.known(carried), open.split_first()) {
             (None, Some((first, rest))) => (first, rest),

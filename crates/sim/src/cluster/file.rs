@@ -1,9 +1,10 @@
-//! A machines file: CSV with a header and a row per machine or per group of equal machines.
+//! A machines file: CSV with a header and a row for each machine or each group of equal machines.
 //!
-//! Columns: one per resource with its unit in the name as in a trace (`cpu`, `memory_gib`, `gpu`, ...), and optionally `count` (default 1),
-//! `name`, `labels` (separated by `;`), `room`, `rack`, `speed` (1), and the NUMA nodes of a resource's devices (`gpu_numa`, separated by
-//! `;`). The node list of Alibaba's 2023 GPU trace is read too (`sn,cpu_milli,memory_mib,gpu,model`); the model of its GPUs becomes the
-//! label `model=...`. Machines get their ids in the order of the rows; adjacent equal rows share a group. Capacities are rounded down.
+//! Columns: one per resource with its unit in the name as in a trace (`cpu`, `memory_gib`, `gpu`, ...), and optionally `count` (default
+//! 1), `name`, `labels` (separated by `;`), `room`, `rack`, `speed` (1), and the NUMA nodes of a resource's devices (`gpu_numa`, separated
+//! by `;`). The node list of Alibaba's 2023 GPU trace is also accepted (`sn,cpu_milli,memory_mib,gpu,model`); the model of its GPUs
+//! becomes the label `model=...`. Machines get their ids in the order of the rows; adjacent equal rows share a group. Capacities are
+//! rounded down.
 
 use std::collections::HashSet;
 use std::path::Path;

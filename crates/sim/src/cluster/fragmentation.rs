@@ -1,9 +1,9 @@
 //! The part of the free devices that a workload cannot use, and placement that increases it the least.
 //!
-//! For a task that cannot run on a machine, all free thousandths of the machine are *fragments*. For a task that can, the fragments are
-//! those on devices with less free than it needs of one device. A task that needs no device can use none: all are fragments for it. Over a
-//! mix of tasks the fragments are added up, weighted by the number of tasks of each demand. Gradient descent places a task where that sum
-//! grows least.
+//! For a task that cannot run on a machine, all free thousandths of the machine are *fragments*. For a task that can run on it, the
+//! fragments are the free thousandths of devices that have less free than the task needs of one device. A task that needs no device cannot
+//! use any, so all free thousandths are fragments for it. Over a mix of tasks the fragments are added up, weighted by the number of tasks
+//! of each demand. Gradient descent places a task on the machine where this sum grows least.
 //!
 //! Source: Weng et al., Beware of fragmentation, USENIX ATC 2023, sections 3 and 4; checked against values of its simulator's tests
 //! (hkust-adsl/kubernetes-scheduler-simulator, pkg/utils/frag_test.go at 29a1e4c, Apache-2.0). Departures: every resource determines
@@ -23,7 +23,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Keeps the `most` most frequent demands of a workload, given the number of tasks of each; ties to the earlier.
+    /// Keeps the `most` most frequent demands of a workload, given the number of tasks of each demand; ties go to the earlier demand.
     pub fn new(tasks: impl IntoIterator<Item = (Resources, u64)>, most: usize) -> Mix {
         let mut numbers: HashMap<Resources, usize> = HashMap::new();
         let mut mix: Vec<(Resources, u64)> = Vec::new();
@@ -66,19 +66,19 @@ pub struct Fragmentation {
     pub fragments: u128,
     /// Free thousandths of devices.
     pub free: u64,
-    /// Number of tasks of the mix.
+    /// Number of tasks in the mix.
     pub tasks: u128,
 }
 
 impl Fragmentation {
-    /// Returns the mean share of the free thousandths that a task of the mix cannot use; 0 if none are free.
+    /// Returns the share of the free thousandths that a task of the mix cannot use, on average; 0 if none are free.
     pub fn share(&self) -> f64 {
         let all = self.free as f64 * self.tasks as f64;
         if all > 0.0 { self.fragments as f64 / all } else { 0.0 }
     }
 }
 
-/// The growth of the fragments on each machine if it gets a task, by the demand of the task; cached until the machine changes.
+/// By the demand of a task, the growth of the fragments on each machine if the task is placed on it; cached until the machine changes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gradients(HashMap<Resources, Vec<Option<i128>>>);
 
@@ -96,8 +96,8 @@ impl Gradients {
 }
 
 impl Hardware {
-    /// Returns the machine with room where fragments grow least, ties to the lower index, or the first one if there is no mix. Fragments
-    /// are those of the first resource with devices.
+    /// Returns the machine with room where fragments grow least, ties go to the lower index. Returns the first machine with room if there
+    /// is no mix. Fragments are counted for the first resource with devices.
     pub(super) fn descend(&mut self, index: &Index, need: &[u64], scope: Scope<'_>) -> Option<usize> {
         let mut fitting = index.each(need, scope).filter(|&machine| self.fits(machine, need));
         if self.mix.is_none() || self.sets.is_empty() {
@@ -119,7 +119,7 @@ impl Hardware {
         best.map(|(_, machine)| machine)
     }
 
-    /// Returns the growth of the fragments on a machine if it gets a task.
+    /// Returns the growth of the fragments on a machine if a task is placed on it.
     fn gradient(&self, index: &Index, machine: usize, need: &[u64]) -> i128 {
         let (Some(mix), Some(set)) = (&self.mix, self.sets.first()) else { return 0 };
         let amounts = index.amounts(machine);
@@ -142,15 +142,15 @@ impl Hardware {
         after.map_or(0, |after| after - before)
     }
 
-    /// Returns the fragments on a machine with these amounts left once a part of a device of the first resource is allocated.
+    /// Returns the fragments on a machine that has these amounts left, after a part of a device of the first resource is allocated.
     fn with_part(&self, left: &[u64], machine: usize, device: usize, milli: u64) -> i128 {
         let mut devices = self.sets[0].numbers(machine).to_vec();
         devices[device] -= milli as u16;
         self.mix.as_ref().map_or(0, |mix| mix.fragments(left, self.sets[0].dim, &devices))
     }
 
-    /// Returns the devices for a task after its amounts were allocated; `descend` selects the device where fragments grow least, instead of
-    /// the one with the least free, for a part of a device.
+    /// Returns the devices for a task after its amounts were allocated; For a part of a device, `descend` selects the device where
+    /// fragments grow least, instead of the device with the least free.
     pub(super) fn pick(&self, index: &Index, machine: usize, need: &[u64], descend: bool) -> Vec<DevicePart> {
         let mut parts = Vec::new();
         for (at, set) in self.sets.iter().enumerate() {

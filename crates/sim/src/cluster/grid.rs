@@ -1,9 +1,9 @@
-//! Finds the machine of the lowest score: best-fit, worst-fit and spread.
+//! Finds the machine with the lowest score: best-fit, worst-fit and spread.
 //!
-//! Machines are in cells by the classes of their free amounts, and in each cell in order of their score. Cells without enough of a resource
-//! are skipped. If all machines of a cell have room, its first one is its best. Only in the cells at the edge of the demand are machines
-//! tested one after the other until one fits. Bounds over blocks of adjacent machines would not help: nearly every block has a machine that
-//! is almost full, or one that has much of a resource that the demand does not need.
+//! The classes of its free amounts determine the cell of a machine. Inside a cell, machines are in order of their score. Cells without
+//! enough of a resource are skipped. If all machines of a cell have room, the first one is the best of the cell. In a cell whose class
+//! contains the demand, machines are tested one after the other until one fits. Bounds over blocks of adjacent machines would not help:
+//! nearly every block has a machine that is almost full, or one that has much of a resource that the demand does not need.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::index::{Index, id};
 use super::rules::Prices;
 use super::scope::{Scope, ones};
 
-/// The maximum number of resources that define cells; they are the first ones.
+/// The maximum number of resources that define cells: the first resources of the run.
 const AXES: usize = 3;
 
 /// The quantity to minimise.
@@ -20,7 +20,7 @@ const AXES: usize = 3;
 pub(super) enum Objective {
     /// The sum of the free shares of the cluster.
     Room(Prices),
-    /// The same sum, subtracted from the highest number.
+    /// The sum of the free shares, subtracted from the highest number.
     Fullness(Prices),
     /// The number of running tasks.
     Tasks(Vec<u32>),
@@ -49,9 +49,9 @@ impl Objective {
 pub(super) struct Grid {
     measure: Objective,
     axes: Vec<ClassAxis>,
-    /// 1 if there are three axes, where two classes of the index form one class here; else 0.
+    /// 1 if there are three axes; then two classes of the index form one class of the grid. Otherwise 0.
     shift: usize,
-    /// Scores and machines by cell; the last axis runs fastest.
+    /// Scores and machines by cell; the last axis varies fastest.
     cells: Vec<BTreeSet<(u128, u32)>>,
     /// The cells with machines in each row along the last axis, one bit each.
     rows: Vec<u64>,
@@ -92,7 +92,7 @@ impl Grid {
         self.changed(index, machine);
     }
 
-    /// Counts tasks that were started or, if `ended`, have ended on a machine.
+    /// Counts tasks that have started on a machine or, if `ended`, have ended on it.
     pub fn counted(&mut self, index: &Index, machine: usize, count: u32, ended: bool) {
         if let Objective::Tasks(running) = &mut self.measure {
             running[machine] = if ended { running[machine] - count } else { running[machine] + count };
@@ -137,7 +137,8 @@ impl Grid {
         self.measure.planned(machine, free, tasks)
     }
 
-    /// Returns the machine of the lowest score, ties to the lower index, that has room, is in the scope and is accepted by `also`.
+    /// Returns the machine with the lowest score among those that have room, are in the scope and are accepted by `also`; ties go to the
+    /// lower index.
     pub fn search(&self, index: &Index, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         if self.axes.is_empty() || scope.at_most(index.len()) <= index.len() / 16 {
             let scored = index.each(need, scope).map(|machine| (self.measure.measure(index, machine), machine));
@@ -156,7 +157,7 @@ impl Grid {
                     |machine: usize| index.fits(machine, need) && scope.contains(id(machine)) && also(machine);
                 best = ahead.copied().find(|(_, machine)| accepts(*machine as usize)).or(best);
             }
-            // The next row: the last of the outer axes runs fastest.
+            // The next row; the last of the outer axes varies fastest.
             let Some(axis) = (0..at.len()).rev().find(|&axis| at[axis] + 1 < self.classes(axis)) else { break };
             at[axis] += 1;
             at[axis + 1..].copy_from_slice(&outer[axis + 1..]);

@@ -1,10 +1,10 @@
 //! The free amounts of every machine, and the machines with room for a demand, 64 at a time.
 //!
-//! Amounts fall into classes ([`ClassAxis`]). For every resource and class there is a set of the machines that have at least that much
-//! free, one bit each. The machines with room for a demand are then the AND of one word per resource; only those in the demand's own class
-//! are tested one by one. A bit for each block that has any machine in a set skips over 64 blocks, 4096 machines, at once. (A tree over
-//! component-wise maxima backtracks badly in two dimensions, and so do maxima over blocks where some machines lack one resource and their
-//! neighbours another.)
+//! Amounts fall into classes ([`ClassAxis`]). For every resource and class there is a set, with one bit per machine, of the machines that
+//! have at least this class free. The machines with room for a demand are the AND of one word per resource. Only machines in the same
+//! class as the demand are tested one by one. A second level has one bit for each block with a machine in the set, so that a search skips
+//! 64 blocks (4096 machines) at once. (A tree of component-wise maxima backtracks often with two resources. Maxima per block have the same
+//! problem if some machines of a block lack one resource and others lack another.)
 
 use super::axis::ClassAxis;
 use super::scope::{BLOCK, Bits, BlockRows, Scope, ones};
@@ -20,17 +20,18 @@ pub(super) struct Index {
     /// Machines that are present.
     present: Bits,
     axes: Vec<ClassAxis>,
-    /// Sets of present machines. Resource by resource, one set per class has the machines with at least that class of the resource free;
-    /// the last set stays empty. No sets are kept for a single machine.
+    /// Sets of present machines. Resource by resource, there is one set per class: the machines with at least this class of the resource
+    /// free. The last set is always empty. No sets are kept for a single machine.
     rows: BlockRows,
-    /// The index of the set that stays empty.
+    /// The index of the set that is always empty.
     nobody: usize,
     /// The index of the first set of each resource.
     first_row: [usize; MAX_DIMS],
     searches: Searches,
 }
 
-/// A demand with its sets: for every resource the machines that may have enough, and the machines that certainly do.
+/// A demand with its sets: for every resource, the set of machines that may have enough, and the set of machines that certainly have
+/// enough.
 pub(super) struct IndexQuery<'a> {
     pub need: &'a [u64],
     may: [usize; MAX_DIMS],
@@ -73,7 +74,7 @@ impl Index {
         self.show(self.count - 1, true);
     }
 
-    /// Returns whether there is a single machine, as in a pooled cluster: it is then tested directly, and no sets are kept.
+    /// Returns whether there is a single machine, as in a pooled cluster. This machine is tested directly, and no sets are kept.
     fn is_alone(&self) -> bool {
         self.count == 1
     }
@@ -114,7 +115,7 @@ impl Index {
         self.freed(machine);
     }
 
-    /// Updates the stored searches for a machine that has more free than before or is present again.
+    /// Updates the stored searches for a machine whose free amounts have grown, or that is present again.
     fn freed(&mut self, machine: usize) {
         if self.is_alone() {
             return;
@@ -159,7 +160,7 @@ impl Index {
         self.is_present(machine) && self.enough(machine, need)
     }
 
-    /// Allocates amounts of a machine. Panics: if there is not enough (the caller has just found it).
+    /// Allocates amounts of a machine. Panics: if there is not enough. The caller has just found the machine.
     pub fn allocate(&mut self, machine: usize, need: &[u64]) {
         for (d, need) in need.iter().enumerate() {
             let free = self.amounts(machine)[d];
@@ -187,7 +188,7 @@ impl Index {
         IndexQuery { need, may, sure }
     }
 
-    /// Returns the blocks among 64, one bit each, that may have room and have members of the scope.
+    /// Returns, one bit each, which of 64 blocks may have room and have members of the scope.
     pub fn candidates(&self, above: usize, asked: &IndexQuery<'_>, scope: Scope<'_>) -> u64 {
         if self.is_alone() {
             return 1;

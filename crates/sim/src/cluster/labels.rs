@@ -13,7 +13,7 @@ use plimsoll_base::units::MachineId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u32);
 
-/// The machines for which an expression is true, without some excluded ones.
+/// The machines for which an expression is true, except excluded machines.
 #[derive(Clone, Debug)]
 struct Class {
     expression: Expression,
@@ -54,7 +54,7 @@ impl LabelIndex {
 
     /// Returns the class of machines for which an expression is true.
     ///
-    /// Errors: a message without the place in the input, which the caller adds: the problem of the expression and its position, or a label
+    /// Errors, as a message to which the caller adds the place in the input: the problem of the expression and its position, or a label
     /// that is neither carried nor declared, with the known labels.
     pub fn class(&mut self, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.known.get(text) {
@@ -71,8 +71,8 @@ impl LabelIndex {
         Ok(class)
     }
 
-    /// Returns the class of all machines of a class, or of all machines, except exactly these: machines that were excluded from the class
-    /// before are included again.
+    /// Returns the class of the machines of `class` (or of all machines) except the machines in `but`. Machines that `class` excluded are
+    /// included again unless they are in `but`.
     pub fn all_but(&mut self, class: Option<ClassId>, but: BTreeSet<MachineId>) -> ClassId {
         let all = || Expression::All(Vec::new());
         let expression = class.map_or_else(all, |class| self.classes[class.0 as usize].expression.clone());
@@ -188,10 +188,10 @@ mod tests {
                 assert_eq!(moved.left.contains(&class), !now && before[at]);
             }
         }
-        assert_eq!(index.class("ssd&!gpu"), Ok(classes[2]), "the same class however it is written");
+        assert_eq!(index.class("ssd&!gpu"), Ok(classes[2]), "another spelling, the same class");
     }
 
-    /// A class that excludes machines stays without them, whatever labels are added or removed.
+    /// An excluded machine stays excluded from its class when labels change.
     #[test]
     fn machines_that_are_left_out_stay_out() {
         let mut index = LabelIndex::new([list("ssd"), list("ssd gpu"), list("gpu")].iter().map(Vec::as_slice));
@@ -200,8 +200,8 @@ mod tests {
         let but = |machines: &[u32]| machines.iter().map(|machine| MachineId(*machine)).collect::<BTreeSet<_>>();
         let (less, any) = (index.all_but(Some(ssd), but(&[1])), index.all_but(None, but(&[0])));
         assert_eq!((members(&index, less), members(&index, any)), (vec![0], vec![1, 2]));
-        assert_eq!(index.all_but(Some(less), but(&[])), ssd, "they are back in");
-        assert_eq!(index.all_but(Some(ssd), but(&[1])), less, "the same class");
+        assert_eq!(index.all_but(Some(less), but(&[])), ssd, "without exclusions, the class is the original one");
+        assert_eq!(index.all_but(Some(ssd), but(&[1])), less, "equal exclusions give the same class");
         let moved = index.relabel(MachineId(1), &list("ssd"));
         assert!(moved.joined.is_empty() && members(&index, less) == [0]);
         index.relabel(MachineId(2), &list("ssd"));

@@ -102,7 +102,7 @@ impl Locations {
 
     /// Finds a room or rack by name: `hz`, or a rack as `hz/r1` (`/r1` outside all rooms); or a machine by name or number.
     ///
-    /// Errors: a message without the place in the input, which the caller adds: the name, and the nearest known one.
+    /// Errors: a message with the unknown name and the nearest known one; the caller adds the place in the input.
     pub fn find(&self, name: &str) -> Result<Location, String> {
         let found = match name.split_once('/') {
             None => self.room_names.get(name).map(|room| Location::Room(*room)),

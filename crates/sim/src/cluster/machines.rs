@@ -1,6 +1,6 @@
-//! Machines: the free amounts of each, and the search for one that a task fits on, by a [`Placement`] rule.
+//! Machines: the free amounts of each, and the search for a machine with room for a task by a [`Placement`] rule.
 //!
-//! The index serves first-fit; each other rule has a `Guide` beside it with the data for its search. A pooled cluster is one machine.
+//! The index serves first-fit; every other rule has a `Guide` with the additional data of its search. A pooled cluster is one machine.
 //! Machines may leave and join: a removed machine fits no task, and tasks that still run on it release their room as usual.
 
 use rand::RngExt;
@@ -16,7 +16,7 @@ use super::rules::Placement;
 use super::scope::{MachineSet, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-/// Number of draws of random placement before it enumerates the machines that fit.
+/// Number of draws of random placement; if none of them fits, the machines that fit are enumerated.
 const DRAWS: u32 = 32;
 
 /// The data of a placement rule's search besides the index.
@@ -44,7 +44,8 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Creates machines with these capacities, all of them free; the caller pools them first for [`Placement::Pooled`].
+    /// Creates machines with these capacities, all free. For [`Placement::Pooled`] the caller passes one machine with the sum of all
+    /// capacities.
     ///
     /// [`Placement::Random`] draws from a default stream unless [`Machines::draw_from`] sets another.
     pub fn new(dims: usize, placement: Placement, capacities: &[Resources]) -> Machines {
@@ -60,9 +61,9 @@ impl Machines {
         }
     }
 
-    /// Adds identified devices to the machines: one entry per machine, all free.
+    /// Adds identified devices to the machines; `hardware` has one entry per machine, with all devices free.
     ///
-    /// From now on a task fits a machine only if its devices have room too. Panics: if the number of machines differs.
+    /// From now on a task fits a machine only if its devices have room too. Panics: if `hardware` has another number of machines.
     pub fn with_hardware(mut self, hardware: Hardware) -> Machines {
         assert_eq!(hardware.machines(), self.len(), "a machine for every machine");
         self.hardware = Some(Box::new(hardware));
@@ -74,8 +75,8 @@ impl Machines {
         self.hardware.as_deref()
     }
 
-    /// Chooses and allocates devices for a task after its amounts were allocated on a machine where it fits. Returns no parts if devices
-    /// have no identities or the task needs none. [`Machines::release`] returns them.
+    /// Chooses and allocates devices for a task after its amounts were allocated on a machine where it fits. Returns an empty list if
+    /// devices have no identities or the task needs none. [`Machines::release`] frees the devices again.
     pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<DevicePart> {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
         let descend = matches!(self.guide, Guide::Descend);
@@ -96,7 +97,8 @@ impl Machines {
         self.hardware.as_ref()?.fragmentation(&self.index)
     }
 
-    /// Returns the free amounts of a machine in every dimension; for an absent machine, those it would have if it were present.
+    /// Returns the free amounts of a machine in every dimension; for an absent machine, the amounts that it would have free if it were
+    /// present.
     pub fn free(&self, machine: MachineId) -> Resources {
         self.index.free(machine.index())
     }
@@ -116,7 +118,7 @@ impl Machines {
         self.len() == 0
     }
 
-    /// Returns whether a machine is present: it has not been removed.
+    /// Returns whether a machine is present, so that tasks may start on it.
     pub fn is_present(&self, machine: MachineId) -> bool {
         self.index.is_present(machine.index())
     }
@@ -127,7 +129,7 @@ impl Machines {
         self.index.fits(m, need) && self.hardware.as_ref().is_none_or(|hardware| hardware.fits(m, need))
     }
 
-    /// Allocates the room of a task on a machine. Panics: if there is not enough (the caller has just found it).
+    /// Allocates the room of a task on a machine. Panics: if there is not enough. The caller has just found the machine.
     pub fn allocate(&mut self, machine: MachineId, need: &[u64]) {
         self.index.allocate(machine.index(), need);
         self.forget(machine);
@@ -149,7 +151,7 @@ impl Machines {
         }
     }
 
-    /// Reserves available room on a machine, without a task.
+    /// Reserves free amounts of a machine without a task.
     pub fn reserve(&mut self, machine: MachineId, amount: &Resources) {
         self.index.allocate(machine.index(), amount.slice(self.index.dims()));
         self.moved_room(machine);
@@ -176,7 +178,7 @@ impl Machines {
         }
     }
 
-    /// Removes a machine: no task fits it any more. Tasks on it keep their room until they release it.
+    /// Removes a machine: no further task fits it. Running tasks keep their room until they end.
     pub fn remove(&mut self, machine: MachineId) {
         self.index.show(machine.index(), false);
         self.moved(machine);
@@ -184,7 +186,7 @@ impl Machines {
 
     /// Restores a machine, with this capacity; tasks that still run on it keep their room.
     ///
-    /// Panics: if tasks that still run on it occupy more than the new capacity (end them first).
+    /// Panics: if tasks that still run on it occupy more than the new capacity; the caller must end them first.
     pub fn restore(&mut self, machine: MachineId, capacity: &Resources) {
         let m = machine.index();
         let mut free = self.index.free(m);
@@ -198,9 +200,10 @@ impl Machines {
         self.moved(machine);
     }
 
-    /// Adds a machine and returns its identifier, the next one. Scores remain relative to the capacity of the cluster at the start.
+    /// Adds a machine and returns its identifier, the next one. Scores still use the capacity of the cluster at the start.
     ///
-    /// Panics: if devices have identities (list such machines from the start and [`Machines::remove`] them).
+    /// Panics: if devices have identities. Such machines must be listed from the start, and be absent ([`Machines::remove`]) until they
+    /// join.
     pub fn add(&mut self, capacity: &Resources) -> MachineId {
         assert!(self.hardware.is_none(), "devices are listed from the start");
         let machine = self.index.len();
@@ -227,8 +230,8 @@ impl Machines {
         self.find_within(need, Scope::default())
     }
 
-    /// Returns a machine for a process that takes no room: by the rule, but different from `last` if there is another. It draws no random
-    /// number: with random placement it returns the first machine.
+    /// Returns a machine for a process that takes no room. The placement rule selects it, among machines other than `last` if there are
+    /// any. No random number is drawn: with random placement it is the first machine.
     pub fn home(&mut self, last: Option<MachineId>) -> Option<MachineId> {
         let last = last.filter(|machine| self.is_present(*machine));
         if let Some(last) = last {
@@ -247,11 +250,11 @@ impl Machines {
         found.or(last)
     }
 
-    /// Returns the machine for a task among the machines of a scope: of a class, of an area, or of both.
+    /// Returns the machine for a task among the machines of a scope: those of its class, of its area, or of both.
     ///
     /// Other machines are not visited, with two exceptions. In a scope of more than one machine in 16, best-fit, worst-fit, spread and
-    /// dot-product search all machines and test each for membership. Random draws from all machines before it enumerates those that fit,
-    /// unless the scope is small.
+    /// dot-product search all machines and test each for membership. Random placement first draws from all machines, unless the scope is
+    /// small, and then enumerates the machines that fit.
     pub fn find_within(&mut self, need: &[u64], scope: Scope<'_>) -> Option<MachineId> {
         if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
             return hardware.descend(&self.index, need, scope).map(id);
@@ -283,8 +286,8 @@ impl Machines {
     }
 }
 
-/// Returns a machine that fits, each with the same probability: of several draws among all machines the first that fits or, if all fail, a
-/// draw among the machines that fit.
+/// Returns a random machine that fits; each has the same probability. The result is the first fitting one of several draws among all
+/// machines. If none of the drawn machines fits, it is a draw among the machines that fit.
 fn draw(
     rng: &mut ChaCha8Rng,
     index: &Index,

@@ -1,4 +1,5 @@
-//! The machine that the placement rule would choose if some machines had other free amounts: for plans that are not executed yet.
+//! The machine that the placement rule would choose if some machines had other free amounts. Plans that are not executed yet use this
+//! search.
 
 use super::index::id;
 use super::machines::{Guide, Machines};
@@ -12,7 +13,7 @@ pub struct PlannedRoom {
     pub machine: MachineId,
     /// The amounts that it has free in the plan.
     pub free: Resources,
-    /// The number of tasks that the plan adds to the machine, less the number it removes.
+    /// The number of tasks that the plan adds to the machine, minus the number that it removes.
     pub tasks: i64,
 }
 
@@ -22,10 +23,11 @@ impl Machines {
         matches!(self.guide, Guide::First)
     }
 
-    /// Returns the machine that the placement rule chooses for a task if the machines in `planned`, sorted by machine, have those free
-    /// amounts.
+    /// Returns the machine that the placement rule chooses for a task if the machines in `planned`, sorted by machine, have the free
+    /// amounts in `planned`.
     ///
-    /// The devices of planned machines are not checked. Random placement draws nothing here: like `fgd`, it chooses the first machine.
+    /// The devices of planned machines are not checked. Random placement draws no number in a plan: like `fgd`, it chooses the first
+    /// machine.
     pub fn find_planned(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId> {
         let dims = self.index.dims();
         let slice = need.slice(dims);

@@ -1,7 +1,7 @@
 //! The placement rules and their exact scores.
 //!
-//! Scores are integers and ties go to the lower index. In the sums `r` runs over resources, `f_r` is the machine's free amount before the
-//! task starts, `c_r` the cluster's capacity, `m_r` the machine's, `d_r` the task's demand.
+//! Scores are integers and ties go to the lower index. In the sums, `r` runs over the resources. `f_r` is the free amount of the machine
+//! before the task starts, `c_r` the capacity of the cluster, `m_r` the capacity of the machine, and `d_r` the demand of the task.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -17,11 +17,11 @@ use plimsoll_base::units::{MAX_DIMS, Resources};
 pub struct PlacementRow {
     /// The name on the command line and in plans.
     pub name: &'static str,
-    /// The chosen machine, as text.
+    /// The description of the chosen machine.
     pub chosen: &'static str,
     /// The publication; empty if there is none.
     pub source: &'static str,
-    /// Creates the search for that machine, given the free amounts and the capacities of all.
+    /// Creates the data of the search, given the free amounts and the capacities of all machines.
     pub(super) guide: fn(&Index, &[Resources]) -> Guide,
 }
 
@@ -64,7 +64,7 @@ rules! {
 }
 
 impl Default for Placement {
-    /// First-fit: a cluster that is described as machines is simulated as machines. `pooled` is a choice of the user.
+    /// Returns first-fit, so that a cluster of machines is simulated as machines unless the user selects `pooled`.
     fn default() -> Placement {
         Placement::FirstFit
     }
@@ -94,8 +94,8 @@ impl std::str::FromStr for Placement {
 /// Weights that make the sum of `f_r / c_r` an integer: `L / c_r` with `L` the least common multiple of the cluster's amounts, so that sums
 /// of shares compare exactly.
 ///
-/// If `L` exceeds 2^100, the weight is `2^100 / c_r` rounded down: a documented approximation of the score, but not of the test whether a
-/// task fits. The cluster's capacity is that at the start; later joins and leaves do not change it.
+/// If `L` exceeds 2^100, the weight is `2^100 / c_r` rounded down. The score is then an approximation; the test whether a task fits
+/// remains exact. The capacity of the cluster is its capacity at the start; later joins and leaves do not change it.
 #[derive(Clone, Debug)]
 pub(super) struct Prices([u128; MAX_DIMS]);
 
@@ -132,7 +132,7 @@ impl Prices {
         self.sum(index.amounts(machine))
     }
 
-    /// Returns the sum of the parts of these amounts.
+    /// Returns the weighted sum of these amounts.
     pub fn sum(&self, amounts: &[u64]) -> u128 {
         amounts.iter().enumerate().map(|(d, free)| self.part(d, *free)).sum()
     }

@@ -1,14 +1,14 @@
-//! The machines that a search considers: those of a class, those of an area, or both.
+//! The machines that a search considers: those of a class, those of an area, or those in both.
 //!
-//! The index keeps machines in blocks of 64, so a set of machines is one word per block, and both kinds of set are intersected with a block
-//! by one AND. A class ([`MachineSet`]) has a word for every block and a word for every 64 blocks that marks those with members; an area
+//! The index keeps machines in blocks of 64, so a set of machines is one word per block, and one AND intersects a block with a set. A
+//! class ([`MachineSet`]) has a word for every block, and a word for every 64 blocks that marks the blocks with members; an area
 //! ([`Area`]) is usually small and lists its blocks.
 
 use std::ops::Range;
 
 use plimsoll_base::units::MachineId;
 
-/// Machines per block, and blocks per word of the level above: the bits of a word.
+/// The number of machines per block, and of blocks per word of the level above: the number of bits of a word.
 pub(super) const BLOCK: usize = 64;
 
 /// Returns the positions of the set bits of a word, lowest first.
@@ -56,7 +56,8 @@ impl Bits {
     }
 }
 
-/// Many sets of machines side by side: their words for one block are adjacent, because a machine joins or leaves neighbouring sets at once.
+/// Many sets of machines side by side. The words of one block are adjacent in memory, because a machine joins or leaves neighbouring sets
+/// together.
 #[derive(Clone, Debug)]
 pub(super) struct BlockRows {
     rows: usize,
@@ -99,7 +100,7 @@ impl BlockRows {
         } else {
             for (word, above) in words.iter_mut().zip(above) {
                 *word &= !bit;
-                // Without a branch, which would be mispredicted at random.
+                // There is no branch, because the processor could not predict it.
                 *above &= !(u64::from(*word == 0) << (block % BLOCK));
             }
         }
@@ -164,7 +165,7 @@ impl FromIterator<MachineId> for MachineSet {
 /// The machines of an area (a rack, a room), block by block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Area {
-    /// Blocks in ascending order with the members of each, never 0.
+    /// Blocks in ascending order with the bits of the members of each, which are never 0.
     blocks: Vec<(u32, u64)>,
 }
 

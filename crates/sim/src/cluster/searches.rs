@@ -1,4 +1,4 @@
-//! The latest searches of first-fit, so that the next one need not begin at the first machine.
+//! The latest searches of first-fit. With their results, the next search need not begin at the first machine.
 
 /// The number of stored searches.
 const SEARCHES: usize = 8;
@@ -7,7 +7,7 @@ const SEARCHES: usize = 8;
 /// is at least as large in every resource.
 #[derive(Clone, Debug)]
 pub(super) struct Searches {
-    /// The demands one after the other; a free entry has the largest number for every resource.
+    /// The demands one after the other; an unused entry has the largest number for every resource.
     needs: Vec<u64>,
     blocks: [usize; SEARCHES],
     /// The index of the latest search; the entry after it is replaced next.
@@ -28,7 +28,7 @@ impl Searches {
         known.filter(|(known, _)| under(known, need)).map(|(_, block)| block).max().unwrap_or(0)
     }
 
-    /// Returns whether a demand is that of the latest search: consecutive tasks of a job have equal demands and count as one search.
+    /// Returns whether a demand equals that of the latest search. Consecutive tasks of a job have equal demands and share one entry.
     fn is_latest(&self, need: &[u64]) -> bool {
         self.needs[self.latest * need.len()..][..need.len()] == *need
     }
@@ -42,7 +42,7 @@ impl Searches {
         self.blocks[self.latest] = block;
     }
 
-    /// Updates the searches for a machine of a block that has these amounts free now, and had less before.
+    /// Updates the searches after the free amounts of a machine of this block have grown to `free`.
     pub fn freed(&mut self, block: usize, free: &[u64]) {
         for (known, first) in self.needs.chunks_exact(free.len().max(1)).zip(&mut self.blocks) {
             if block < *first && under(known, free) {
@@ -63,7 +63,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Blocks of one machine each are tested one by one: no block before the start of a search has room.
+    /// In this test each block is one machine, and a scan checks that no block before the start of a search has room.
     #[test]
     fn no_search_begins_behind_what_it_would_find() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -91,6 +91,6 @@ mod tests {
                 (0..2).for_each(|d| free[found][d] -= need[d]);
             }
         }
-        assert!(again > 1000 && later > again + 1000, "{later} searches began later, {again} of them like the last");
+        assert!(again > 1000 && later > again + 1000, "{later} searches began later, {again} repeated the last demand");
     }
 }

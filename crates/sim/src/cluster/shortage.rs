@@ -1,7 +1,7 @@
 //! The resource that is short if a task fits no machine, and the missing amount.
 //!
-//! A machine's shortfall of a resource is the missing part of the need, over the need: 0 if it has enough, 1 if it has none. The nearest
-//! machine is the one with the smallest maximum shortfall. Shortfalls are compared exactly, as fractions.
+//! A machine's shortfall of a resource is the missing part of the need, over the need: 0 if the machine has enough, 1 if it has none. The
+//! nearest machine is the one with the smallest maximum shortfall. Shortfalls are compared exactly, as fractions.
 
 use super::Machines;
 use super::devices::WHOLE;
@@ -10,7 +10,7 @@ use plimsoll_base::units::MachineId;
 /// A resource with too little room for a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// The index of the resource among the dimensions; `None` where room is counted in slots.
+    /// The index of the resource among the dimensions; `None` if room is counted in slots.
     pub resource: Option<u8>,
     /// The missing amount on the nearest machine, in base units, or in slots.
     pub amount: u64,
@@ -25,12 +25,12 @@ fn larger(a: Shortfall, b: Shortfall) -> bool {
 }
 
 impl Machines {
-    /// Returns the shortage of a task on the nearest machine among the present ones that it `may` use; `None` if there is no such machine,
-    /// or one has room for the task.
+    /// Returns the shortage of a task on the nearest machine among the present machines that it `may` use. Returns `None` if there is no
+    /// such machine, or if one of them has room for the task.
     ///
-    /// The shortage is that machine's largest shortfall. For a resource with devices, a task can get the free part of the device with the
-    /// most free if it needs a part of one, and otherwise the entirely free devices. Ties: the lowest machine, then the first resource.
-    /// Cost: O(machines · resources).
+    /// The shortage is that machine's largest shortfall. Of a resource with devices, a task that needs a part of a device can get the free
+    /// part of the device with the most free; other tasks can get the entirely free devices. Ties go to the lowest machine, then to the
+    /// first resource. Cost: O(machines · resources).
     pub fn shortage(&self, need: &[u64], may: impl Fn(MachineId) -> bool) -> Option<Shortage> {
         let there = (0..self.len() as u32).map(MachineId).filter(|machine| self.is_present(*machine) && may(*machine));
         let largest = there.filter_map(|machine| {
@@ -73,8 +73,9 @@ mod tests {
         machines.shortage(need, |_| true).map(|short| (short.resource.expect("no slots"), short.amount))
     }
 
-    /// A need of <4, 10>. Machine 0 lacks 3/4 of the first and 0 of the second, machine 1 lacks 1/4 and 1/2, machine 2 lacks 1/2 of the
-    /// first: 1/2 is the smallest of the largest shortfalls, and machine 1 the lower of the two that have it.
+    /// A task needs 4 units of the first and 10 of the second resource. Machine 0 lacks 3/4 of the first need and 0 of the second. Machine
+    /// 1 lacks 1/4 and 1/2, machine 2 lacks 1/2 and 0. The smallest of the three largest shortfalls is 1/2, and machine 1 is the lower of
+    /// the two machines with it.
     #[test]
     fn the_machine_comes_nearest_whose_largest_shortfall_is_least() {
         let mut all = machines(&[[1, 20], [3, 5], [2, 10]]);
@@ -84,16 +85,16 @@ mod tests {
         assert_eq!(short(&all, &[4, 10]), Some((0, 2)));
         assert_eq!(all.shortage(&[4, 10], |machine| machine.0 == 0), Some(Shortage { resource: Some(0), amount: 3 }));
         assert_eq!(all.shortage(&[4, 10], |machine| machine.0 == 1), None, "no machine");
-        // Each resource alone fits on some machine. Machine 0 lacks 1/4, machine 1 lacks 1/5.
+        // Each resource alone fits on some machine. Machine 0 lacks 1/4 of the first need, machine 1 lacks 1/5 of the second.
         assert_eq!(short(&machines(&[[3, 10], [4, 8]]), &[4, 10]), Some((1, 2)));
-        // Of equal shortfalls of one machine the first resource is reported. A resource that is not needed is never short.
+        // If two shortfalls of a machine are equal, the first resource is reported. A resource that is not needed is never short.
         assert_eq!(short(&machines(&[[2, 5]]), &[4, 10]), Some((0, 2)));
         assert_eq!(short(&machines(&[[0, 5]]), &[0, 10]), Some((1, 5)));
         assert_eq!(short(&machines(&[[4, 10], [0, 0]]), &[4, 10]), None, "it fits");
     }
 
-    /// A task uses 0.6 of one of two devices: 1.4 are free, of which 1 is a whole device. A need of two devices is short by one, a need of
-    /// 0.7 by nothing. With 0.6 of the other device in use too, a need of 0.7 is short by 0.3 although 0.8 are free.
+    /// A task uses 0.6 of one of two devices, so 1.4 devices are free, one of them whole. A need of two devices is short by one device; a
+    /// need of 0.7 is not short. With 0.6 of the other device in use too, a need of 0.7 is short by 0.3, although 0.8 is free in total.
     #[test]
     fn devices_count_as_they_can_be_had() {
         let mut hardware = Hardware::new(&[1]);

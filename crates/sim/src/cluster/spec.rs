@@ -49,8 +49,8 @@ pub struct MachineGroup {
     pub room: Option<String>,
     /// The rack of all machines; with `racks`, the prefix of the racks' names.
     pub rack: Option<String>,
-    /// The number of racks among which the machines are divided, in runs of nearly equal length: `rack0`, `rack1`, ... of their room. If 0,
-    /// all machines are in the rack that `rack` names, or in none.
+    /// The number of racks among which the machines are divided, in blocks of nearly equal size. The racks are called `rack0`, `rack1`,
+    /// ... and are in the room of the group. If 0, all machines are in the rack that `rack` names, or in none.
     pub racks: u32,
     /// The NUMA node of each device, by resource; for a missing resource all devices are in node 0.
     pub numa: Vec<(String, Vec<u16>)>,
@@ -74,7 +74,8 @@ impl MachineGroup {
 pub struct ClusterSpec {
     /// The groups.
     pub groups: Vec<MachineGroup>,
-    /// Each name with its first machine and the number of machines that have it; several are called `NAME-0`, `NAME-1`, ...
+    /// Each name with its first machine and the number of machines that have it. If there are several, they are called `NAME-0`, `NAME-1`,
+    /// ...
     pub names: Vec<(String, MachineId, u32)>,
     /// The events of the machines.
     pub events: MachineEvents,
@@ -95,7 +96,7 @@ pub(super) fn by_name(names: &[(String, MachineId, u32)], machines: u64, name: &
     names.iter().find_map(named).or_else(number)
 }
 
-/// The largest number of machines in a cluster: each takes memory, pooled or not.
+/// The largest number of machines in a cluster. Each machine takes memory, even in a pool.
 const MACHINES_MAX: u64 = 10_000_000;
 
 impl ClusterSpec {
@@ -130,8 +131,8 @@ impl ClusterSpec {
 
     /// Returns the devices of the named resources, on the machines of this description.
     ///
-    /// Errors: [`Error::Plan`] under `key` for a resource that the cluster does not have, does not count in thousandths or that is listed
-    /// twice, and for a machine with an amount that is not a whole number of devices, or with a different number of NUMA nodes.
+    /// Errors: [`Error::Plan`] under `key` for a resource that the cluster does not have, that is not counted in thousandths, or that is
+    /// listed twice, and for a machine with an amount that is not a whole number of devices, or with a different number of NUMA nodes.
     pub fn hardware(&self, key: &str, resources: &[String], cluster: &Cluster) -> Result<Hardware> {
         let mut dims = Vec::new();
         for (at, name) in resources.iter().enumerate() {
@@ -160,7 +161,7 @@ impl ClusterSpec {
         Ok(hardware)
     }
 
-    /// Returns the machine with a name, or else with a number from 0.
+    /// Returns the machine with this name, or else with this number, from 0.
     pub fn machine(&self, name: &str) -> Option<MachineId> {
         by_name(&self.names, self.machines(), name)
     }
@@ -201,8 +202,9 @@ pub struct Cluster {
 impl Cluster {
     /// Combines machines with the dimensions of a workload.
     ///
-    /// Errors: [`Error::Mismatch`] if the two count a resource in different units, if there are more than [`MAX_DIMS`] resources, no
-    /// machine or too many, or if the sum of a resource's capacities overflows; [`Error::Plan`] as in [`ClusterSpec::hardware`].
+    /// Errors: [`Error::Mismatch`] if machines and workload count a resource in different units, if there are more than [`MAX_DIMS`]
+    /// resources, no machines or too many machines, or if the sum of a resource's capacities overflows; [`Error::Plan`] as in
+    /// [`ClusterSpec::hardware`].
     pub fn new(spec: &ClusterSpec, workload: &[Dim]) -> Result<Cluster> {
         let mut dims = workload.to_vec();
         for (dim, _) in spec.groups.iter().flat_map(|group| &group.capacity) {

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{Area, MachineSet, Machines, Placement, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-/// Machines that are searched one by one.
+/// The reference implementation, which tests machines one by one.
 struct LinearMachines {
     placement: Placement,
     dims: usize,
@@ -20,7 +20,7 @@ struct LinearMachines {
 }
 
 impl LinearMachines {
-    /// Returns a score of which the highest wins, in exact fractions of a common denominator.
+    /// Returns the exact score of a machine, as a fraction with a common denominator; the highest score wins.
     fn score(&self, machine: usize, need: &[u64]) -> i128 {
         let (free, capacity) = (&self.free[machine].0, &self.capacity[machine].0);
         let shares = || -> i128 {
@@ -68,7 +68,7 @@ impl LinearMachines {
     }
 }
 
-/// Returns a machine of one of a few kinds, or of a kind of its own.
+/// Returns the capacity of a machine: one of a few kinds, or a capacity that no other machine has.
 fn machine(rng: &mut ChaCha8Rng, dims: usize) -> Resources {
     let mut capacity = Resources::ZERO;
     let kind = rng.random_range(0..4u64);
@@ -203,7 +203,7 @@ fn random_placement_is_uniform_over_what_fits() {
     assert!(hits.iter().all(|hits| (850..1150).contains(hits)), "{hits:?}");
 }
 
-/// A single machine is tested directly; from the second on there are sets of machines with room.
+/// A single machine is tested directly. Sets of machines with room exist if there are at least two machines.
 #[test]
 fn a_machine_alone_goes_and_comes_and_gets_company() {
     let amounts = |cpu, memory| Resources([cpu, memory, 0, 0, 0, 0, 0, 0]);

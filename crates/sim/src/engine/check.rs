@@ -1,4 +1,4 @@
-//! Checks whether the options of a run can be combined with each other, with the policy and with a control.
+//! Checks whether the options of a run can be combined, and whether they fit the policy and the control.
 
 use super::kernel::Partitions;
 use super::round::backfill;
@@ -7,8 +7,8 @@ use crate::cluster::{Cluster, Placement};
 use crate::policy::{Policy, PreemptsFor};
 use plimsoll_base::error::{Error, Result};
 
-/// Checks whether a policy can run on a cluster with these options; [`run`](super::run) calls this first. Errors: [`Error::Mismatch`] for options that
-/// cannot be combined, and for labels of the policy that no machine carries.
+/// Checks whether a policy can run on a cluster with these options; [`run`](super::run) calls this first. Errors: [`Error::Mismatch`] for
+/// options that cannot be combined, and for labels of the policy that no machine carries.
 pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Result<()> {
     let needs = &policy.needs();
     let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
@@ -60,7 +60,8 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
         );
     }
     if let (Some(order), Some(_), false) = (&options.job_order, options.preempt, share || by_order) {
-        // Otherwise a preempted task could be the next of its user again, before the more urgent task that made the request.
+        // Under another job order, a preempted task could be the next task of its user again, before the more urgent task that made the
+        // request.
         let problem = "urgent tasks ask for room by priority (preempt), and inside users the order is another";
         return wrong(&format!("{problem} ('{}'); leave one of them out", order.name()));
     }

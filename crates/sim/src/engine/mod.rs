@@ -1,13 +1,13 @@
 //! The event loop. One run uses one thread and is reproducible bit for bit.
 //!
-//! At every instant, tasks at their end times end, rows arrive, rows released by an ended stage join the queues behind the arrivals, and
-//! one round of launches follows. A task of zero duration ends in a further pass of the same instant, after that instant's round. Arrivals
-//! are streamed and never enter the agenda, so memory grows with the active tasks only.
+//! At every instant, tasks that have reached their end times end, rows arrive, and rows released by an ended stage join the queues behind
+//! the arrivals. A round of launches follows. A task of zero duration ends in a further pass of the same instant, after that instant's
+//! round. Arrivals are streamed and never enter the agenda, so memory grows with the active tasks only.
 //!
-//! The engine has three layers. The *kernel* owns the state of a run and changes it by verbs. The *round* decides which tasks are launched.
-//! *Extensions* add behaviour at fixed points of the loop, such as faults and preemption requests. The round and the extensions read the
-//! kernel and call its verbs; the kernel calls neither. Rules for ranking users are in the policies, and message exchange with workers is
-//! in a control; neither is part of the engine.
+//! The engine has three layers. The *kernel* owns the state of a run and changes it by verbs. The *round* decides which tasks are
+//! launched. *Extensions* add behaviour at fixed points of the loop, such as faults and preemption requests. The round and the extensions
+//! read the kernel and call its verbs; the kernel calls neither. The rules that rank users are in the policies, and the messages to
+//! workers are in a control; neither is part of the engine.
 
 mod check;
 mod extensions;
@@ -55,7 +55,7 @@ pub fn run(
     run_with(RunContext::lent(source, policy, recorder), cluster, weights, options)
 }
 
-/// Runs like [`run`], with a complete run context, which may include a control. Errors: as [`run`], and the control's.
+/// As [`run`], with a run context that may include a control. Errors: as [`run`], and the control's.
 pub fn run_with(
     context: RunContext<'_>,
     cluster: impl Into<Arc<Cluster>>,
@@ -85,7 +85,7 @@ pub struct Engine<'a> {
 const HEARTBEAT: u64 = 4096;
 
 impl<'a> Engine<'a> {
-    /// Creates a run before its first instant. Errors: as [`check`], and with a control as [`check_control`].
+    /// Creates a run before its first instant. Errors: as [`check`] and, with a control, as [`check_control`].
     pub fn new(
         context: RunContext<'a>,
         cluster: impl Into<Arc<Cluster>>,
@@ -110,38 +110,39 @@ impl<'a> Engine<'a> {
 
     /// Starts tasks before the first step, so that a run can begin from a given state. Takes the next row of the source, which must be the
     /// only one of its job and submitted at 0, and starts all its tasks with these counts per machine, whatever the policy would decide.
-    /// `since` is the earliest instant at which they could have started; it orders tasks by age, and may be any instant.
+    /// `since` is the earliest instant at which the tasks could have started. It only orders tasks by age, and may be any instant.
     ///
-    /// Errors: those of the row, and [`Error::Mismatch`] if there is no such row, or if a machine is not in its scope or has no room for
-    /// its tasks.
+    /// Errors: those of the row, and [`Error::Mismatch`] if there is no such row, or if a machine is not in the scope of the row or has no
+    /// room for its tasks.
     pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         self.check_unstarted()?;
         self.kernel.begin(parts, since)?;
         self.extensions.begun(&mut self.kernel)
     }
 
-    /// Enqueues the tasks of the next row before the first step; they wait, unlike those of [`Engine::begin`]. Returns false if they can
-    /// never start because they are larger than any machine. Errors: those of the row, and [`Error::Mismatch`] if there is no such row.
+    /// Enqueues the tasks of the next row before the first step; unlike the tasks of [`Engine::begin`], they wait. Returns `false` if they
+    /// can never start because they are larger than any machine. Errors: those of the row, and [`Error::Mismatch`] if there is no such
+    /// row.
     pub fn enter(&mut self, since: Time) -> Result<bool> {
         self.check_unstarted()?;
         Ok(self.kernel.enter(since)?.is_some())
     }
 
-    /// Runs a round before the first step although no task waits and no event occurs, so that the policy sees the state and may reclaim.
+    /// Runs a round before the first step, without an event, even if no task waits. The policy then receives the state and may reclaim.
     /// Errors: as [`run`].
     pub fn run_idle_round(&mut self) -> Result<()> {
         self.serve()
     }
 
-    /// Returns the task set that a user would start next, or `None` if the user has no waiting tasks; for use between two steps. Among the
-    /// sets at the heads of the user's queues it is the first that has room, or the first of all if none has. Panics: for a user without an
-    /// account (a programmer error).
+    /// Returns the task set that a user would start next, or `None` if the user has no waiting tasks; for use between two steps. The
+    /// result is the first set with room among the heads of the user's queues, or the first head if none has room. Panics: for a user
+    /// without an account (a programmer error).
     pub fn next(&mut self, user: UserId) -> Option<NextSet> {
         self.round.with(&mut self.kernel, &mut self.extensions).next_of(user)
     }
 
     /// Starts as many tasks of the user's next set as have room, at the present instant and whatever the policy decides; for use between
-    /// two steps. Tasks start one by one, or all of a gang, as in a round that serves the user. Returns the number of started tasks.
+    /// two steps. As in a round that serves the user, tasks start one by one, and a gang as a whole. Returns the number of started tasks.
     /// Errors: as [`run`], and [`Error::Mismatch`] under a control.
     pub fn start(&mut self, user: UserId) -> Result<u32> {
         let started = self.round.with(&mut self.kernel, &mut self.extensions).start_next(user)?;
@@ -184,7 +185,7 @@ impl<'a> Engine<'a> {
         self.kernel.books()
     }
 
-    /// Returns the explanation of the policy's decisions, if it has one; the books for it are [`Engine::books`].
+    /// Returns the explanation of the policy's decisions, if it has one. Its methods take [`Engine::books`].
     pub fn explain(&self) -> Option<&dyn Explain> {
         self.kernel.policy().explain()
     }
@@ -214,7 +215,7 @@ impl<'a> Engine<'a> {
         } else {
             next
         };
-        // Events of a control matter only while other events are left, tasks wait, or messages are on their way.
+        // Events of a control count only while other events are left, tasks wait, or messages are on their way.
         let horizon = self.options.until.is_some();
         let remote = self
             .extensions
@@ -222,7 +223,7 @@ impl<'a> Engine<'a> {
             .as_mut()
             .filter(|remote| next < Time::NEVER || waiting || remote.is_busy(horizon) || remote.control.persists());
         let next = sooner(next, remote.and_then(|remote| remote.control.next()));
-        // Machine events matter only while other events are left or tasks wait.
+        // Machine events count only while other events are left or tasks wait.
         let event = self.extensions.next_event(self.kernel.cluster()).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
         Ok((next < Time::NEVER).then(|| next.max(self.kernel.now())))
@@ -257,7 +258,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Returns whether rounds may run: without a control always, otherwise while its scheduler is up and has time.
+    /// Returns whether rounds may run: always without a control, otherwise while the scheduler of the control is up and not busy.
     fn decides(&self) -> bool {
         self.extensions.remote.as_ref().is_none_or(|remote| remote.control.decides())
     }
@@ -268,7 +269,7 @@ impl<'a> Engine<'a> {
             self.run_round()?;
             self.extensions.carry(&mut self.kernel)?;
             if !self.extensions.after_round(&mut self.kernel)? {
-                // Under backfilling every set that waits is tried.
+                // Under backfilling every waiting set is tried, so no set is recorded as untried.
                 if self.options.on_blocked.backfills() {
                     return Ok(());
                 }

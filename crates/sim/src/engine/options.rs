@@ -1,4 +1,4 @@
-//! Engine options: each setting is defined by the part of the engine that it belongs to.
+//! Engine options. The types of the settings are defined in the part of the engine that uses them.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use plimsoll_base::units::{Span, Time};
 pub struct Options {
     /// The placement rule.
     pub placement: Placement,
-    /// The rule of a round for a next task in rank order that does not fit.
+    /// The rule of a round if the next task in rank order does not fit.
     pub on_blocked: OnBlocked,
     /// The order among users of equal rank.
     pub ties: Ties,
-    /// The order of each user's own task sets; the usual one if absent.
+    /// The order of each user's own task sets; the default order if absent.
     pub job_order: Option<Arc<dyn JobOrder>>,
     /// The slowdown of machines with over-committed memory; not for a pooled cluster.
     pub slowdown: Option<Slowdown>,
-    /// The factors for tasks away from the machines where they would run best; not for a pooled cluster.
+    /// The factors of the run times of tasks that are away from their preferred machines; not for a pooled cluster.
     pub distance: Option<Distance>,
     /// How tasks fail, straggle and are backed up; no faults if absent.
     pub faults: Option<Faults>,
@@ -32,11 +32,12 @@ pub struct Options {
     pub on_failure: OnFailure,
     /// The seed of random placement and of the faults of tasks.
     pub seed: u64,
-    /// The delay after which a task that waits for its location may start a level up: rack, room, cluster; never if absent.
+    /// The delay after which a task that waits for its location may start one level up (rack, room, cluster). If absent, tasks wait
+    /// without limit.
     pub fall_back: Option<Span>,
-    /// The time for which gangs keep reservations that are not enough yet; they make none if absent.
+    /// The time for which gangs keep incomplete reservations. If absent, gangs make no reservations.
     pub hoard: Option<Span>,
-    /// How tasks obtain the room of running tasks; no preemption if absent.
+    /// The rule by which tasks obtain the room of running tasks. If absent, the run has no preemption rule.
     pub preempt: Option<Preempt>,
     /// Limits and costs of preemption.
     pub preemption_limits: PreemptionLimits,

@@ -21,12 +21,12 @@ pub struct Outcome {
     pub asks_withdrawn: u64,
     /// The number of times that a gang released its reservations because its patience ended.
     pub hoards_given_up: u64,
-    /// Tasks that were asked, had not ended at the deadline, and were stopped.
+    /// Asked tasks that were stopped because they had not ended at the deadline.
     pub forced: u64,
     /// Attempts that failed.
     pub failures: u64,
     /// Backup instances created.
     pub backups: u64,
-    /// Backups that ended before the first instance.
+    /// Backups that ended before the first instance of their task.
     pub backups_won: u64,
 }

@@ -1,12 +1,12 @@
 //! The optional interfaces of a policy.
 //!
-//! A policy hands out an interface by overriding one method of [`Capabilities`]. Most policies have none: `impl Capabilities for P {}`.
+//! A policy provides an interface by overriding one method of [`Capabilities`]. Most policies provide none: `impl Capabilities for P {}`.
 
 use super::{Ask, Groups, Preemption, Queue, Shares};
 use crate::books::Books;
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
-/// The optional interfaces of a policy. By default it has none.
+/// The optional interfaces of a policy. By default a policy provides none.
 ///
 /// ```
 /// use plimsoll_sim::books::Books;
@@ -22,12 +22,8 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 ///     }
 /// }
 ///
-/// // The ranks are shares, so that a run may preempt tasks for them.
-/// impl Capabilities for FirstResource {
-///     fn shares(&self) -> Option<&dyn Shares> {
-///         Some(self)
-///     }
-/// }
+/// // The ranks are shares, so that a run may preempt tasks for fair shares. impl Capabilities for FirstResource { fn shares(&self) ->
+/// Option<&dyn Shares> { Some(self) } }
 ///
 /// impl Shares for FirstResource {
 ///     fn rank_with(&self, _user: UserId, held: &[u64], _books: &Books) -> Rank {
@@ -56,17 +52,17 @@ pub trait Capabilities {
         None
     }
 
-    /// Returns its ranks for hypothetical allocations, if a user's rank is a share: for a rule that preempts tasks for fairness.
+    /// Returns its ranks for hypothetical allocations, if a user's rank is a share. Rules that preempt tasks for fairness use them.
     fn shares(&self) -> Option<&dyn Shares> {
         None
     }
 
-    /// Returns its groups of users: for metrics and tables.
+    /// Returns its groups of users, for metrics and tables.
     fn groups(&self) -> Option<&dyn Groups> {
         None
     }
 
-    /// Returns the explanation of its decisions: for decision tests.
+    /// Returns the explanation of its decisions, for decision tests.
     fn explain(&self) -> Option<&dyn Explain> {
         None
     }
@@ -80,18 +76,18 @@ pub trait WaitList {
 
 /// A plan of the machines of launches.
 pub trait Planner {
-    /// Returns the machines planned for the next tasks of a queue, and how many on each. A machine without room is ignored, and then the
-    /// placement rule chooses; a gang uses all of them or none.
+    /// Returns the machines planned for the next tasks of a queue, and the number of tasks on each. If a planned machine has no room, the
+    /// placement rule chooses instead. A gang uses all planned machines or none.
     fn nominated(&self, queue: &Queue) -> &[(MachineId, u32)];
 }
 
-/// The quantities and comparisons behind the decisions of a policy. The books are those of its last decision.
+/// The quantities and comparisons behind the decisions of a policy. The books must be those of the last decision.
 pub trait Explain {
-    /// Returns the quantities of each of its groups that it uses.
+    /// Returns, for each of its groups, the quantities that the policy uses.
     fn status(&self, books: &Books) -> Vec<Status>;
 
-    /// Returns whether one user goes before another by the rule as published, if the rule compares users pairwise. The rule is an order
-    /// only if the reverse comparison has the opposite result.
+    /// Returns whether one user precedes another by the rule as published, if the rule compares users pairwise. The rule is an order only
+    /// if the reverse comparison has the opposite result.
     fn compare_users(&self, _one: UserId, _other: UserId, _books: &Books) -> Option<bool> {
         None
     }

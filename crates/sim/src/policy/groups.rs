@@ -1,7 +1,7 @@
-//! The groups that a policy divides users into, for recorders: each group's minimum and maximum, and its current quota.
+//! The groups into which a policy divides users, for recorders: the minimum, the maximum and the current quota of each group.
 //!
 //! [`Groups`] is implemented by policies with quotas; [`GroupTree`] describes the groups as configured, with one copy of the tree per
-//! partition, and [`GroupLevel`] their quotas at an instant. Metrics, tables and the preemption rules of the run read them.
+//! partition, and [`GroupLevel`] their quotas at an instant. Metrics, tables and the preemption rules of the run use these types.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ pub trait Groups: std::fmt::Debug {
     /// Returns the groups.
     fn tree(&self) -> &GroupTree;
 
-    /// Returns every group's quota, resource by resource, as if a round were held now. Cost: O(groups), regardless of the number of waiting
+    /// Returns every group's quota, resource by resource, as if a round ran now. Cost: O(groups), regardless of the number of waiting
     /// users. Errors: amounts too large to add.
     fn levels(&self) -> Result<Vec<GroupLevel>>;
 
-    /// Returns the amounts that should have been reclaimed since the last round, but are used by tasks that are exempt from preemption.
+    /// Returns the amounts that were to be reclaimed in the last round, but are used by tasks that are exempt from preemption.
     fn unreturned(&self) -> &[Unreturned] {
         &[]
     }
@@ -35,12 +35,12 @@ pub struct Unreturned {
     pub amount: Resources,
 }
 
-/// The groups of a policy, in its order, as described before the run.
+/// The groups of a policy, in the policy's order, as configured before the run.
 #[derive(Clone, Debug)]
 pub struct GroupTree {
     /// The name of the variant, which defines how minimum and ratio are combined.
     pub variant: &'static str,
-    /// The groups, once for each partition: those of the default tree, then in the same order again for each label.
+    /// The groups, once for each partition: the groups of the default tree, then the same groups in the same order for each label.
     pub groups: Vec<GroupNode>,
     /// Number of partitions.
     pub partitions: usize,
@@ -48,7 +48,7 @@ pub struct GroupTree {
 }
 
 impl GroupTree {
-    /// Creates a tree from groups for a number of partitions, and the group of each user.
+    /// Creates a tree from the groups of all partitions, the number of partitions, and the rule that assigns users to groups.
     pub fn new(variant: &'static str, groups: Vec<GroupNode>, partitions: usize, owners: Owners) -> GroupTree {
         GroupTree { variant, groups, partitions, owners: Arc::new(owners) }
     }
@@ -71,7 +71,7 @@ pub struct GroupNode {
     pub name: String,
     /// The label that this tree belongs to; `None` in the default tree.
     pub label: Option<String>,
-    /// Whether the tree declares the group; if not, it may use nothing there.
+    /// Whether the tree declares the group; if not, the group may use nothing of the tree.
     pub stated: bool,
     /// The index of the parent group; `None` directly under the cluster.
     pub parent: Option<usize>,
@@ -97,7 +97,7 @@ pub struct GroupLevel {
     pub total: u64,
     /// Its quota regardless of the requests of other groups.
     pub base: u64,
-    /// Its quota if there is enough for all.
+    /// Its quota if the total is enough for all siblings.
     pub reach: u64,
     /// Its current quota, rounded down.
     pub runtime: u64,

@@ -1,8 +1,8 @@
 //! The order of task sets inside a user, chosen separately from the policy among users (`drf/srpt`).
 //!
-//! The default order, `priority`, is by priority, release, arrivals before rows that a stage released, and row. All others are defined
-//! here, each by one number, with ties broken by the default order. If two queues of a user tie (it has one for each kind of machine that
-//! its tasks require), the older queue is first.
+//! The default order, `priority`, is by priority, release, arrivals before rows that a stage released, and row. All other orders are
+//! defined in this file. Each compares task sets by one number, and breaks ties by the default order. A user has one queue for each set of
+//! machines that its tasks require; if two of its queues tie, the older queue is first.
 //!
 //! A job's *size* is the sum of tasks times duration over all its rows. Its *attained service* is the total time that its tasks have run so
 //! far, including stopped tasks. Sizes use the user's estimate (the trace's `estimate_s`); `sjf:true` and `srpt:true` use the true
@@ -13,16 +13,16 @@ use std::sync::{Arc, LazyLock};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{JobId, Span, Time, UserId, span};
 
-/// A job as an order sees it.
+/// The data of a job that an order may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobView {
     /// Number of its waiting tasks.
     pub waiting: u64,
     /// Number of its running tasks.
     pub running: u64,
-    /// Task-microseconds: the size, by the durations of [`JobOrder::size_source`]; 0 if the order uses no sizes.
+    /// The size in task-microseconds, from the durations of [`JobOrder::size_source`]; 0 if the order uses no sizes.
     pub size: u128,
-    /// Task-microseconds: the size of the unfinished tasks, less the time that running tasks have run so far; at least 0.
+    /// The size of the unfinished tasks in task-microseconds, minus the time that running tasks have run so far; at least 0.
     pub left: u128,
     /// The attained service: in task-microseconds or, by an order that is [`JobOrder::by_demand`], in microseconds of the whole cluster
     /// times [`WHOLE`].
@@ -32,18 +32,18 @@ pub struct JobView {
 /// The number of steps into which the whole cluster is divided; the part of it that a task demands is counted in these steps.
 pub const WHOLE: u64 = 1 << 20;
 
-/// A waiting task set as an order sees it.
+/// The data of a waiting task set that an order may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetView {
     /// The user that it belongs to.
     pub user: UserId,
     /// The job that it belongs to.
     pub job_id: JobId,
-    /// When it was submitted.
+    /// The instant of its submission.
     pub submit: Time,
-    /// When its tasks could have started at the earliest.
+    /// The earliest instant at which its tasks could have started.
     pub release: Time,
-    /// Position among all sets released at that instant: arrivals before rows that a stage released, then by row.
+    /// Position among all sets released at the instant `release`: arrivals before rows that a stage released, then by row.
     pub place: u64,
     /// Number of its waiting tasks.
     pub waiting: u32,
@@ -77,7 +77,7 @@ pub trait JobOrder: Send + Sync {
     /// Returns a description in one sentence.
     fn meaning(&self) -> &'static str;
 
-    /// Returns the publication.
+    /// Returns the publication that defines the order.
     fn source(&self) -> &'static str;
 
     /// Returns the key of a set; the set with the lowest key is next.
@@ -88,19 +88,19 @@ pub trait JobOrder: Send + Sync {
         SizeSource::Nothing
     }
 
-    /// Returns whether service is two-dimensional: weighted by the largest part of the cluster that a task demands of any resource. A task
-    /// that demands less than a step of [`WHOLE`] counts as one step.
+    /// Returns whether service is two-dimensional: weighted by the largest part of the cluster, over all resources, that a task demands. A
+    /// task that demands less than a step of [`WHOLE`] counts as one step.
     fn by_demand(&self) -> bool {
         false
     }
 
-    /// Returns the next time at which the key of a job's sets changes although no task of it starts or ends; `None` if it never does, or
-    /// changes continuously. `_rate` is the service that its running tasks attain per microsecond.
+    /// Returns the next time at which the key of a job's sets changes although no task of the job starts or ends. Returns `None` if the
+    /// key never changes, or changes continuously. `_rate` is the service that its running tasks attain per microsecond.
     fn changes(&self, _job: &JobView, _rate: u128, _now: Time) -> Option<Time> {
         None
     }
 
-    /// Returns whether keys change with time while tasks of the job run: they are then recomputed before every round.
+    /// Returns whether keys change with time while tasks of the job run. Such keys are recomputed before every round.
     fn moves(&self) -> bool {
         false
     }
@@ -156,7 +156,7 @@ impl JobOrder for SetOrder {
     }
 }
 
-/// The name of the default order, which needs no key: see the header of this file.
+/// The name of the default order, which has no key; see the header of this file.
 pub const USUAL: &str = "priority";
 
 const FIFO: SetOrder = SetOrder {
@@ -222,7 +222,7 @@ const EDF: SetOrder = SetOrder {
 /// within a queue jobs are ordered by arrival.
 struct Queues {
     name: String,
-    /// The thresholds in microseconds of the whole cluster, rising.
+    /// The thresholds in microseconds of the whole cluster, in ascending order.
     thresholds: Vec<u64>,
 }
 
@@ -281,9 +281,9 @@ pub static ORDERS: LazyLock<Vec<Arc<dyn JobOrder>>> = LazyLock::new(|| {
     orders.into_iter().chain([tiresias]).collect()
 });
 
-/// Splits a policy's name into the part before its last slash and the order behind it; `None` is the default order. Other text after a
-/// slash belongs to the policy's argument if there is a colon before it (such as the path of a file of quotas). Errors: [`Error::Plan`] for
-/// such text without a colon before it, and for invalid queue thresholds.
+/// Splits a policy's name into the part before its last slash and the order after the slash; `None` is the default order. Text after a
+/// slash that is no order belongs to the policy's argument if there is a colon before the slash (such as the path of a quota file).
+/// Errors: [`Error::Plan`] for such text without a colon before the slash, and for invalid queue thresholds.
 pub fn split(name: &str) -> Result<(&str, Option<Arc<dyn JobOrder>>)> {
     let Some((policy, suffix)) = name.rsplit_once('/') else { return Ok((name, None)) };
     if suffix == USUAL {

@@ -1,9 +1,9 @@
 //! The interface between the engine and a policy: the user that is served next.
 //!
-//! The engine keeps the books ([`Books`]) and requests, before every launch, the rank of the users concerned from the policy
+//! The engine keeps the books ([`Books`]). Before every launch it requests the ranks of the affected users from the policy
 //! ([`Policy::rank`]). A policy declares in [`Needs`] the data that it reads, and may reject a task ([`Policy::admit`]). Its optional
-//! interfaces are [`Capabilities`]: groups of users ([`Groups`]), preemption of running tasks ([`Preemption`]), and others. Everything else
-//! (placement, gangs, blocking, retries) is not part of a policy.
+//! interfaces are [`Capabilities`]: groups of users ([`Groups`]), preemption of running tasks ([`Preemption`]), and others. Everything
+//! else (placement, gangs, blocking, retries) is not part of a policy.
 
 mod capabilities;
 mod groups;
@@ -21,7 +21,7 @@ use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Time, UserId};
 
-/// The rank of a user: the lowest is served first. Opaque; 256 bits, so that any share a policy computes is exact.
+/// The rank of a user: the lowest is served first. Its content is opaque. It has 256 bits, so that policies can represent shares exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     high: u128,
@@ -48,20 +48,20 @@ impl Rank {
     }
 }
 
-/// A user's queue of waiting tasks as policies see it. It is not empty when it is ranked.
+/// A user's queue of waiting tasks as policies see it. A ranked queue is never empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Queue {
     /// The user with the waiting tasks.
     pub user: UserId,
     /// The partition of the task at its head; [`Partition::DEFAULT`] unless the policy keeps labels apart.
     pub partition: Partition,
-    /// When the task at its head could have started at the earliest.
+    /// The earliest instant at which the task at its head could have started.
     pub release: Time,
-    /// Position of that task among all sets released at that instant: arrivals before rows that a stage released, then by row.
+    /// Position of the head's set among all sets released at the same instant: arrivals before rows that a stage released, then by row.
     pub place: u64,
-    /// Priority of that task, 0 (most urgent) to 9.
+    /// Priority of the task at its head, 0 (most urgent) to 9.
     pub priority: u8,
-    /// Its key in the run's order inside users ([`JobOrder::key`]); `None` in the default order.
+    /// The key of its head in the job order of the run ([`JobOrder::key`]); `None` in the default order.
     pub key: Option<u128>,
 }
 
@@ -79,16 +79,16 @@ pub struct Ask<'a> {
 /// The reason why a task does not start now, as data for the decision log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A group, by its index in [`GroupTree`], has too little of its quota of a resource left: the shortage, in base units.
+    /// A group has too little of its quota of a resource left.
     Quota {
-        /// The user's group, or one of its ancestors.
+        /// The user's group, or one of its ancestors, by its index in [`GroupTree`].
         group: u32,
         /// The index of the resource among the dimensions.
         resource: u8,
-        /// The missing amount.
+        /// The missing amount, in base units.
         short: u64,
     },
-    /// A rule of the policy's own.
+    /// A rule of the policy, in its wording.
     Rule(&'static str),
 }
 
@@ -97,23 +97,23 @@ pub enum Reason {
 pub struct Spot<'a> {
     /// Its capacity, through the policy's lens.
     pub capacity: &'a [u64],
-    /// The free part of it.
+    /// The free part of the capacity.
     pub free: &'a [u64],
 }
 
 /// A policy's answer to an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may start if it fits.
+    /// The task may start if it fits.
     Yes,
-    /// Not now; the policy is called again in the next round.
+    /// The task may not start now; the policy is called again in the next round.
     No(Reason),
-    /// Not before [`Policy::prepare`] returns the user as stale, or its next task is another one.
+    /// The task may not start before [`Policy::prepare`] returns the user as stale, or before another task becomes its user's next.
     Wait(Reason),
 }
 
-/// Users with a rank that may have changed, in addition to those that changed since the last round, and waiting users ([`Verdict::Wait`])
-/// to try again.
+/// Users with a rank that may have changed, in addition to those that changed since the last round, and postponed users
+/// ([`Verdict::Wait`]) that are to be tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// No users.
@@ -147,7 +147,7 @@ impl Lens {
         self.see(capacity, u64::from)
     }
 
-    /// Returns the amounts that a task of this demand reserves: its footprint.
+    /// Returns the footprint of a task: the amounts that a task with this demand reserves.
     pub fn demand(self, demand: Resources) -> Resources {
         self.see(demand, |_| 1)
     }
@@ -177,16 +177,16 @@ pub struct Needs {
     pub machines: bool,
     /// Whether it reads [`Books::service`].
     pub integrals: bool,
-    /// Whether a launch may change the ranks of users other than the one that was served, within the round and only upwards.
+    /// Whether a launch may change the ranks of users other than the served one within a round; such ranks may only increase.
     pub moves_others: bool,
-    /// Whether [`Policy::prepare`] is called after every launch as well, so that ranks may change in any way within a round.
+    /// Whether [`Policy::prepare`] is also called after every launch, so that ranks may change in any way within a round.
     pub after_launches: bool,
-    /// Whether it serves task sets of all users in the order of the run alone.
+    /// Whether it serves task sets of all users in the job order of the run alone.
     pub one_line: bool,
     /// Whether it ranks users by machine ([`Policy::rank_on`]): of all pairs of a user's next task and a machine with room for it, the
     /// first in rank order is served, regardless of the placement rule.
     pub by_machine: bool,
-    /// Whether it preempts running tasks ([`Capabilities::preemption`]): an index of them is then maintained.
+    /// Whether it preempts running tasks ([`Capabilities::preemption`]). The engine then maintains an index of running tasks.
     pub preempts_for: PreemptsFor,
     /// Whether it plans the machines of launches ([`Planner::nominated`]).
     pub nominates: bool,
@@ -198,14 +198,14 @@ pub enum PreemptsFor {
     /// It never does.
     #[default]
     Never,
-    /// To reclaim resources, by [`Preemption::reclaim`].
+    /// The policy preempts to reclaim resources, by [`Preemption::reclaim`].
     Reclaims,
-    /// To reclaim resources, and for tasks that fit nowhere, by [`Preemption::propose`].
+    /// The policy preempts to reclaim resources, and also for tasks that fit nowhere, by [`Preemption::propose`].
     ForOthers,
 }
 
-/// An allocation policy. Only [`Policy::rank`] has no default. The optional interfaces are methods of [`Capabilities`], so that a policy
-/// without any implements that trait with an empty body.
+/// An allocation policy. Only [`Policy::rank`] has no default. The optional interfaces are methods of [`Capabilities`], so a policy
+/// without optional interfaces implements that trait with an empty body.
 ///
 /// ```
 /// use plimsoll_sim::books::Books;
@@ -223,10 +223,10 @@ pub enum PreemptsFor {
 /// impl Capabilities for FewestTasks {}
 /// ```
 ///
-/// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`] or
-/// [`Needs::after_launches`]; values that depend on all users are recomputed in [`Policy::prepare`].
+/// Within a round a rank may change only for the user that was just served, unless [`Needs::moves_others`] or [`Needs::after_launches`] is
+/// set; values that depend on all users are recomputed in [`Policy::prepare`].
 pub trait Policy: Capabilities + Send {
-    /// Returns its requirements; called before the run, with the same result at any time.
+    /// Returns its requirements. The engine calls this before the run; the result must always be the same.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -236,35 +236,35 @@ pub trait Policy: Capabilities + Send {
         Ok(())
     }
 
-    /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the users that changed since
-    /// the last one, and returns the other users with a rank that may have changed. Called again in the same round if running tasks were
-    /// stopped, and after launches ([`Needs::after_launches`]).
+    /// Recomputes the values that depend on all users (prices, targets, quotas) at the start of a round, given the users that changed
+    /// since the last round. Returns the other users with a rank that may have changed. It is called again in the same round if running
+    /// tasks were stopped, and after launches ([`Needs::after_launches`]).
     ///
-    /// Errors end the run: a solver that does not converge.
+    /// Errors end the run, such as a solver that does not converge.
     fn prepare(&mut self, _now: Time, _books: &Books, _changed: &[UserId]) -> Result<Stale> {
         Ok(Stale::None)
     }
 
-    /// Returns the rank of a user's next task, lowest first; the run's tie rule orders equal ranks.
+    /// Returns the rank of a user's next task, The lowest rank is served first; the run's tie rule orders equal ranks.
     fn rank(&self, queue: &Queue, books: &Books) -> Rank;
 
-    /// Returns the rank of a user's next task on a machine ([`Needs::by_machine`]). Within a round it may only rise when other tasks start
-    /// there.
+    /// Returns the rank of a user's next task on a machine ([`Needs::by_machine`]). Within a round the rank may only rise when other tasks
+    /// start on the machine.
     fn rank_on(&self, queue: &Queue, _ask: &Ask, _spot: &Spot, books: &Books) -> Rank {
         self.rank(queue, books)
     }
 
-    /// Returns whether this head may start now. Called before every launch, whether or not there is room.
+    /// Returns whether the task at the head of a queue may start now. Called before every launch, whether or not there is room.
     fn admit(&self, _queue: &Queue, _ask: &Ask, _books: &Books) -> Verdict {
         Verdict::Yes
     }
 
-    /// Records the launch of a head; the books contain it already.
+    /// Records the launch of a task. The books already include it.
     fn launched(&mut self, _queue: &Queue, _ask: &Ask, _books: &Books) {}
 
-    /// Records the end of the instant `now`: the books stay unchanged until the next one. Users in `changed` have another allocation or
-    /// pending demand than before it. Returns the time, later than `now`, of a round to be held even without an event: the end of a
-    /// quantum, a deadline.
+    /// Records the end of the instant `now`: the books stay unchanged until the next instant. Users in `changed` have another allocation
+    /// or pending demand than before this instant. Returns a time after `now` at which a round must run even without an event, such as the
+    /// end of a quantum or a deadline.
     fn settled(&mut self, _now: Time, _changed: &[UserId], _books: &Books) -> Option<Time> {
         None
     }

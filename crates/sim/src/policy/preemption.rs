@@ -1,8 +1,8 @@
-//! The interface between the engine and a rule that preempts running tasks: the victims, and the reason.
+//! The interface between the engine and a rule that preempts running tasks. The rule selects the victims and states the reason.
 //!
-//! A rule proposes and the engine decides: it checks a proposal, gives notice, stops the tasks, and reserves their room or leaves it
-//! available, as the proposal requires. Tasks marked stable are never preempted, and are hidden from rules; a gang is stopped as a whole or
-//! not at all.
+//! A rule proposes victims. The engine checks the proposal, gives notice, and stops the tasks. As the proposal requires, it reserves their
+//! room or leaves the room open. Tasks marked stable are never preempted, and are hidden from rules; a gang is stopped as a whole or not
+//! at all.
 
 use std::ops::ControlFlow;
 
@@ -28,25 +28,25 @@ pub struct RunningTasks<'a> {
     pub key: u64,
     /// The user that they belong to.
     pub user: UserId,
-    /// The partition of their account, besides the user.
+    /// The partition that they are booked under.
     pub partition: Partition,
     /// Their priority, 0 (most urgent) to 9.
     pub priority: u8,
-    /// Their key in the order inside users ([`JobOrder`](super::JobOrder)): a higher key is later; 0 unless the rule uses it.
+    /// Their key in the job order ([`JobOrder`](super::JobOrder)); a higher key is later. It is 0 unless the rule uses it.
     pub order: u128,
     /// Their machine.
     pub machine: MachineId,
     /// Their row in the trace.
     pub row: u64,
-    /// When they could have started at the earliest, and their position among the tasks of that instant.
+    /// The earliest instant at which they could have started, and their position among the tasks of that instant.
     pub since: (Time, u64),
-    /// When they started.
+    /// The instant of their start.
     pub start: Time,
     /// Number of tasks that have not been given notice.
     pub count: u32,
     /// The amount that each task reserves, through the policy's lens.
     pub footprint: &'a [u64],
-    /// Their gang, if they belong to one: it can only be stopped as a whole.
+    /// Their gang, if they belong to one. A gang can only be stopped as a whole.
     pub gang: Option<Gang>,
 }
 
@@ -59,7 +59,7 @@ pub struct Head {
     pub footprint: Resources,
     /// Number of its waiting tasks.
     pub tasks: u32,
-    /// Whether all of them start together or none.
+    /// Whether all its tasks start together or not at all.
     pub gang: bool,
 }
 
@@ -78,9 +78,9 @@ pub trait RunningView {
     /// Returns the free amounts of a machine, through the policy's lens.
     fn free(&self, machine: MachineId) -> Resources;
 
-    /// Returns the machine that the run's placement rule chooses for a task that reserves these amounts if the machines in
-    /// `planned`, sorted by machine, have those amounts free ([`Machines::find_planned`](crate::cluster::Machines::find_planned)).
-    /// All machines count, wherever the task may run.
+    /// Returns the machine that the run's placement rule chooses for a task that reserves these amounts if the machines in `planned`,
+    /// sorted by machine, have the free amounts in `planned` ([`Machines::find_planned`](crate::cluster::Machines::find_planned)). The
+    /// search includes all machines, even those that the task may not use.
     fn find(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId>;
 
     /// Returns whether the placement rule chooses the first machine with room.
@@ -95,15 +95,15 @@ pub trait RunningView {
     /// Returns the policy's shares, if its ranks are shares and the rule is not its own.
     fn shares(&self) -> Option<&dyn Shares>;
 
-    /// Returns the amounts that a user is about to gain and to lose by preemptions that were requested.
+    /// Returns the amounts that a user is about to gain and to lose by the preemptions that have been requested.
     fn pending(&self, user: UserId) -> Pending;
 
-    /// Returns a number that changes whenever tasks may have been started or stopped while preemptions for others are proposed: results
-    /// that a rule has cached are valid as long as it stays the same.
+    /// Returns a number that changes whenever tasks may have been started or stopped. Results that a rule has cached are valid as long as
+    /// the number stays the same.
     fn version(&self) -> u64;
 }
 
-/// The amounts that are about to change hands, through the policy's lens.
+/// The amounts that a user is about to gain and to lose, through the policy's lens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// The amounts of tasks that the user will start.
@@ -114,35 +114,35 @@ pub struct Pending {
 
 /// A policy that ranks users by a share, which is a function of the user's allocation alone.
 pub trait Shares {
-    /// Returns the rank of a user if its allocation were these amounts, through the policy's lens. The rank must not fall if an amount
-    /// grows.
+    /// Returns the rank of a user if its allocation consisted of these amounts, through the policy's lens. The rank must not fall if an
+    /// amount grows.
     fn rank_with(&self, user: UserId, held: &[u64], books: &Books) -> Rank;
 }
 
-/// The use of the room of stopped tasks.
+/// The use of the room of the victims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// It is reserved for the task that they are stopped for.
+    /// The room is reserved for the task that the victims are stopped for.
     Kept,
-    /// It is available to the task with the lowest rank.
+    /// The room is available to the task with the lowest rank.
     Open,
 }
 
-/// A proposal: tasks to stop, by key, with the number of each; if not all are needed, the last are spared first.
+/// A proposal: tasks to stop, by key, with the number of each. If not all are needed, the last tasks in the list are spared first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victims {
     /// The tasks.
     pub tasks: Vec<(u64, u32)>,
     /// The use of their room.
     pub room: Room,
-    /// The beneficiary and the rule, if the policy states them: for the decision log.
+    /// The beneficiary and the rule, if the policy states them; for the decision log.
     pub cause: Option<Cause>,
 }
 
 /// The beneficiary of a preemption, and the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The user that is to get the room of the stopped tasks.
+    /// The user that receives the room of the stopped tasks.
     pub user: UserId,
     /// The rule, in the policy's wording.
     pub rule: &'static str,
@@ -153,8 +153,8 @@ pub struct Cause {
 pub struct Reclaims {
     /// Tasks to stop.
     pub victims: Vec<Victims>,
-    /// Users with a rank that may have changed, or waiting users to try again, as in [`Policy::prepare`](super::Policy::prepare): some
-    /// policies decide only here, where the running tasks are available.
+    /// Users with a rank that may have changed, or postponed users to try again, as in [`Policy::prepare`](super::Policy::prepare). Some
+    /// policies decide only in [`Preemption::reclaim`], where the running tasks are available.
     pub stale: Stale,
 }
 
@@ -166,11 +166,11 @@ impl Default for Reclaims {
 
 /// A rule that preempts running tasks. By default, every method does nothing.
 pub trait Preemption {
-    /// Proposes tasks to stop for the next task of a queue, which fits nowhere. They must run on *one* machine, which the task then fits.
-    /// `running` contains the tasks on machines that it may use, except tasks that started at this instant: otherwise two tasks could
-    /// preempt each other without time advancing.
+    /// Proposes tasks to stop for the next task of a queue, which fits nowhere. The proposed tasks must run on *one* machine, and the next
+    /// task must fit it afterwards. `running` contains the tasks on machines that the next task may use, except tasks that started at this
+    /// instant. Otherwise two tasks could preempt each other without time advancing.
     ///
-    /// Errors end the run: a rule that cannot be combined with the policy.
+    /// Errors end the run, such as a rule that cannot be combined with the policy.
     fn propose(
         &mut self,
         _queue: &Queue,
@@ -181,7 +181,7 @@ pub trait Preemption {
         Ok(None)
     }
 
-    /// Returns tasks to stop at once to reclaim resources, with room that is open to all. Called after every
+    /// Returns tasks to stop immediately in order to reclaim resources; their room is open to all. Called after every
     /// [`Policy::prepare`](super::Policy::prepare), which is called again if tasks were stopped. Errors end the run.
     fn reclaim(&mut self, _now: Time, _running: &dyn RunningView, _books: &Books) -> Result<Reclaims> {
         Ok(Reclaims::default())
@@ -196,9 +196,9 @@ struct Chosen {
     footprint: Resources,
 }
 
-/// Returns the running tasks of these users that have to be stopped, in the order of stopping, until this amount is free. Tasks that use
-/// none of a missing resource are skipped, and tasks that turn out to be unnecessary are spared, the last first. `None` if no task that
-/// uses a missing resource may be stopped.
+/// Returns the running tasks of these users to stop, in the order of stopping, so that this amount becomes free. Tasks that use no missing
+/// resource are skipped. Tasks that turn out to be unnecessary are spared, the last first. Returns `None` if no task that uses a missing
+/// resource may be stopped.
 pub fn enough(
     running: &dyn RunningView,
     users: &[UserId],
@@ -208,7 +208,7 @@ pub fn enough(
     let mut short = *amount;
     let mut chosen: Vec<Chosen> = Vec::new();
     running.of_users(users, &mut |tasks| {
-        // As many as are needed for the shortage of each resource that they use.
+        // The number of tasks that covers the shortage of each resource that they use.
         let needed = tasks.footprint.iter().zip(short.0).filter(|(each, short)| **each > 0 && *short > 0);
         let needed = needed.map(|(each, short)| short.div_ceil(*each)).max().unwrap_or(0);
         let known = |gang: Gang| chosen.iter().any(|other| other.gang.is_some_and(|other| other.number == gang.number));
@@ -227,7 +227,7 @@ pub fn enough(
     (!tasks.is_empty()).then_some(Victims { tasks, room: Room::Open, cause: None })
 }
 
-/// Removes the tasks that others have made unnecessary: the ones to be stopped last are spared first.
+/// Removes tasks that are unnecessary because other chosen tasks free enough; the tasks to be stopped last are removed first.
 fn spare(chosen: &mut [Chosen], wanted: &Resources, short: &Resources) {
     let freed: Resources = chosen.iter().map(|one| one.footprint.times(one.count)).sum();
     let mut surplus = freed.saturating_sub(*wanted - *short);

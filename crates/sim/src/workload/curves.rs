@@ -1,4 +1,4 @@
-//! Distributions and demands of a workload as points of figures, and the published ones for comparison.
+//! Distributions and demands of a workload as points of figures, and the published curves for comparison.
 //!
 //! One pass over a source; memory grows with distinct demands and buckets, not with rows. Floats are used for reports only.
 
@@ -22,7 +22,8 @@ pub struct Curves {
     pub duration_s: Curve,
     /// Demands of tasks, one curve per resource, in the unit for display.
     pub demand: Vec<Curve>,
-    /// Demands of tasks for the first two resources, and the number of tasks with each demand (published: their share of all tasks).
+    /// Demands of tasks for the first two resources, and the number of tasks with each demand (for published curves, the share of all
+    /// tasks).
     pub pairs: Vec<(f64, f64, f64)>,
 }
 
@@ -34,7 +35,8 @@ struct Counting {
     pairs: BTreeMap<(u64, u64), u64>,
 }
 
-/// Reads a source to its end and returns the curves of all tasks, then, if there are stages, those of each stage and of tasks without one.
+/// Reads a source to its end and returns the curves of all tasks, then, if there are stages, those of each stage and of tasks without a
+/// stage.
 ///
 /// Errors: those of the source.
 pub fn curves(source: &mut dyn Source) -> Result<Vec<Curves>> {

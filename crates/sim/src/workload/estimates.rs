@@ -1,8 +1,8 @@
-//! The durations that users estimate, derived from the true ones by a model of their error.
+//! The durations that users estimate, derived from the true durations by a model of their error.
 //!
-//! Most traces have no estimates, and studies of their value and of the robustness of policies to errors need errors of a known size. Each
-//! task set draws once, from a random stream of its own under the seed, numbered by its user and by the user's number of sets so far:
-//! estimates depend neither on the policy nor, in a closed loop, on the submissions of others.
+//! Most traces have no estimates. Studies of the value of estimates, and of the robustness of policies to their errors, need errors of a
+//! known size. Each task set draws once, from its own random stream, which is numbered by the user and by the user's number of sets so
+//! far. So estimates depend neither on the policy nor, in a closed loop, on the submissions of other users.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -35,8 +35,8 @@ pub enum Estimates {
     /// The true duration.
     Exact,
     /// The true duration times a uniformly distributed number from 1 to a factor, in millionths: no estimate is too low. This is the
-    /// f-model of Mu'alem and Feitelson (IEEE TPDS 2001) with f equal to the factor less 1. Computed in whole numbers, and rounded down to
-    /// the microsecond.
+    /// f-model of Mu'alem and Feitelson (IEEE TPDS 2001) with f equal to the factor minus 1. The estimate is computed in integers, and
+    /// rounded down to the microsecond.
     Uniform(u64),
     /// The true duration times e to the power of a normally distributed number with mean 0 and this standard deviation, in millionths: half
     /// of all estimates are too low, and the median error is 0. Rounded to the nearest microsecond.
@@ -44,7 +44,7 @@ pub enum Estimates {
 }
 
 impl Estimates {
-    /// Returns whether estimates differ from seed to seed: a factor of 1 and a sigma of 0 keep the true durations.
+    /// Returns whether estimates differ from seed to seed; a factor of 1 or a sigma of 0 keeps the true durations.
     pub fn are_drawn(self) -> bool {
         match self {
             Estimates::AsGiven | Estimates::Exact => false,
@@ -53,7 +53,7 @@ impl Estimates {
         }
     }
 
-    /// Returns the estimate of a task set, with draws of its own; at least a microsecond if the duration is not 0.
+    /// Returns the estimate of a task setfrom its own draws. It is at least a microsecond if the duration is not 0.
     fn estimate(self, set: &TaskSet, draws: impl FnOnce() -> ChaCha8Rng) -> Option<Span> {
         let duration = set.duration.0;
         let estimate = match self {
@@ -113,14 +113,14 @@ impl std::str::FromStr for Estimates {
     }
 }
 
-/// A source with the estimates of a model in place of its own.
+/// A source with the estimates of a model instead of its own estimates.
 pub struct Estimated<'a> {
     source: Box<dyn Source + 'a>,
     model: Estimates,
     draws: ChaCha8Rng,
     /// Number of task sets taken, by user.
     taken: Vec<u32>,
-    /// The next row, once it was peeked.
+    /// The next row, if it was peeked.
     ahead: Option<TaskSet>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> Estimated<'a> {
         Estimated { source, model, draws: stream(seed, "estimates"), taken: Vec::new(), ahead: None }
     }
 
-    /// Returns the number of a user's next task set among all substreams.
+    /// Returns the number of the substream of a user's next task set.
     fn substream(&self, user: UserId) -> u64 {
         u64::from(user.0) << 32 | u64::from(self.taken.get(user.index()).copied().unwrap_or(0))
     }
@@ -179,7 +179,7 @@ impl Source for Estimated<'_> {
     }
 
     fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
-        // In a closed loop the next row may be another one now.
+        // In a closed loop the next row may have changed.
         self.ahead = None;
         self.source.job_finished(job, user, now);
     }

@@ -1,7 +1,7 @@
 //! Jobs that are submitted when another job has ended: feedback within a trace.
 //!
 //! A job with a [`Preceding`] job is submitted at its own submit time, or when the preceding job has ended and the think time has passed,
-//! whichever is later. [`Following`] keeps the rows of such jobs back; memory grows with the jobs of the source.
+//! whichever is later. [`Following`] holds back the rows of such jobs; memory grows with the jobs of the source.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,9 +14,9 @@ use super::{Source, TaskSet, Texts};
 /// The job that must have ended before a job is submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preceding {
-    /// Its name; it is a job of an earlier row.
+    /// The name of the job, which has an earlier row.
     pub job: JobName,
-    /// The time from its end to the submission.
+    /// The time from the end of the preceding job to the submission.
     pub think: Span,
 }
 
@@ -46,16 +46,16 @@ pub struct Following<'a> {
     held: HashMap<JobName, Vec<Vec<WaitingRow>>>,
     /// The end times of jobs.
     ended: HashMap<JobName, Time>,
-    /// The ids here of jobs that have begun, by their ids in the source.
+    /// The new ids of jobs that have begun, by their ids in the source.
     numbers: HashMap<JobId, JobId>,
-    /// The names of these jobs and their ids in the source, by the ids here.
+    /// The names of these jobs and their ids in the source, by their new ids.
     begun: HashMap<JobId, (JobName, JobId)>,
     jobs: u32,
     last: JobName,
 }
 
 impl<'a> Following<'a> {
-    /// Keeps rows of `source` back until their preceding jobs have ended.
+    /// Creates a source that holds back rows of `source` until their preceding jobs have ended.
     pub fn new(source: Box<dyn Source + 'a>) -> Following<'a> {
         Following {
             source,
@@ -114,7 +114,7 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    /// Submits the rows of a job at their submit times, all delayed equally if the first would be before `from`.
+    /// Submits the rows of a job at their submit times. If the first row would be before `from`, all rows are delayed equally.
     fn release(&mut self, rows: Vec<WaitingRow>, from: Time) {
         let Some(first) = rows.first().map(|row| row.set.submit) else { return };
         let release = first.max(from);

@@ -1,7 +1,7 @@
 //! Checks whether a workload can run: jobs without errors, stages that can end, tasks that fit a machine.
 //!
 //! A run finds these problems one job at a time; this check reads all rows before the run starts. Memory grows with the number of jobs
-//! submitted at one instant; if jobs wait for preceding jobs, with the number of all jobs.
+//! submitted at one instant or, if jobs wait for preceding jobs, with the number of all jobs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,15 +14,15 @@ use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 pub struct WorkloadFindings {
     /// Rows read.
     pub rows: u64,
-    /// The end of the last task if every task starts as soon as it is submitted and the stages and the job that it waits for have ended.
+    /// The end of the last task if every task starts as soon as it is submitted and has no stage or job to wait for.
     pub earliest_end: Time,
-    /// Jobs with stages that wait for one another, and the first of them.
+    /// The number of jobs with stages that wait for one another, and the name of the first of these jobs.
     pub deadlocked: (u64, Option<String>),
-    /// Tasks that fit no machine, and the first of them.
+    /// The number of tasks that fit no machine, and the first of them.
     pub too_large: (u64, Option<String>),
 }
 
-/// The relevant parts of a job's rows.
+/// The data of a job's rows that the checks use.
 struct JobShape {
     name: JobName,
     user: UserId,
@@ -32,7 +32,7 @@ struct JobShape {
     /// Rows that have a stage or wait for one.
     rows: Vec<StageRow>,
     submit: Time,
-    /// The latest end of the other rows.
+    /// The latest end of the rows that neither have a stage nor wait for one.
     end: Time,
     preceding: Option<Box<Preceding>>,
 }
@@ -45,10 +45,10 @@ struct StageRow {
     duration: Span,
 }
 
-/// Reads a source to its end and returns the findings. `machines` are the kinds of machines; without any, sizes are not checked.
+/// Reads a source to its end and returns the findings. `machines` has the kinds of machines; if it is empty, sizes are not checked.
 ///
-/// Errors: those of the source, and [`Error::Mismatch`] for a row with another user or preceding job than the earlier rows of its job, or
-/// that waits for a stage that its job does not have.
+/// Errors: those of the source, and [`Error::Mismatch`] for a row whose user or preceding job differs from that of the earlier rows of its
+/// job, and for a row that waits for a stage that its job does not have.
 pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<WorkloadFindings> {
     let mut findings = WorkloadFindings::default();
     let mut open: BTreeMap<JobId, JobShape> = BTreeMap::new();
@@ -103,7 +103,7 @@ fn add(open: &mut BTreeMap<JobId, JobShape>, set: &TaskSet, source: &dyn Source)
     Ok(())
 }
 
-/// Checks the open jobs after all their rows have been read. `ends` contains the ends of earlier jobs, if other jobs may wait for them.
+/// Checks the open jobs after all their rows have been read. `ends` contains the ends of earlier jobs, if jobs may wait for earlier jobs.
 fn close(
     open: &mut BTreeMap<JobId, JobShape>,
     source: &dyn Source,
@@ -141,8 +141,8 @@ fn close(
 }
 
 impl JobShape {
-    /// Returns when its last stage ends if each row starts once it is submitted and the stages before it have ended. There must be no cycle
-    /// of stages.
+    /// Returns the end of the job if each row starts as soon as it is submitted and the stages that it waits for have ended. There must be
+    /// no cycle of stages.
     fn earliest_end(&self) -> Time {
         let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
         loop {
@@ -163,7 +163,7 @@ impl JobShape {
         }
     }
 
-    /// Returns whether a stage waits for itself, directly or through others.
+    /// Returns whether a stage waits for itself, directly or through other stages.
     fn is_deadlocked(&self) -> bool {
         let mut left = self.stages.clone();
         loop {
@@ -216,7 +216,7 @@ mod tests {
             ("a,u,0,20,1,1,1,map,\na,u,0,60,1,1,1,reduce,map\n", 80),
             // The rows may be in any order, and a stage ends with its longest row.
             ("a,u,5,7,1,1,1,z,x;y\na,u,5,4,1,1,1,y,x\na,u,5,1,1,1,1,x,\na,u,5,3,1,1,1,x,\n", 19),
-            // A row without a stage may wait, a later submit time counts, and another job may end last.
+            // A row without a stage may wait for a stage, and another job may end last. A later submit time delays a row.
             ("a,u,0,10,1,1,1,m,\na,u,0,5,1,1,1,,m\nb,u,2,14,1,1,1,,\n", 16),
             ("a,u,0,10,1,1,1,m,\na,u,50,5,1,1,1,r,m\n", 55),
             // Stages that wait for one another never end.
@@ -249,7 +249,7 @@ mod tests {
             let message = found(rows, &[]).unwrap_err().to_string();
             assert!(message.contains(want), "{message}");
         }
-        // Adjacent rows of a job count as one job regardless of their submit times.
+        // Adjacent rows with one name are one job, even if their submit times differ.
         assert!(found("a,u,0,1,1,1,1,x,\na,u,5,1,1,1,1,,x\n", &[]).is_ok());
     }
 }

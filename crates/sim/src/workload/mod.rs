@@ -1,8 +1,8 @@
-//! The arrivals: task sets of jobs of users, in order of submission.
+//! Workloads: task sets of users' jobs, in order of submission.
 //!
-//! A [`Source`] yields one [`TaskSet`] at a time, so that memory grows with the active tasks. It is notified of finished jobs, so that
-//! closed-loop users can submit their next one. [`Workload`] is a small or generated workload in memory: importers and generators build
-//! one, and it can be replayed or written as a canonical trace.
+//! A [`Source`] yields one [`TaskSet`] at a time, so that memory grows with the active tasks. The engine notifies it of finished jobs, so
+//! that the users of a closed loop can submit their next jobs. [`Workload`] is a small or generated workload in memory: importers and
+//! generators build one, and it can be replayed or written as a canonical trace.
 
 mod assemble;
 mod columns;
@@ -42,13 +42,13 @@ use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
 /// One row of a trace: equal tasks of one stage of one job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSet {
-    /// Position in the trace, from 0; the last tie-break in every order.
+    /// Position in the trace, from 0; the last tie-breaker in every order.
     pub row: u64,
     /// The job that the tasks belong to.
     pub job: JobId,
     /// The user that submits it.
     pub user: UserId,
-    /// When the row is submitted.
+    /// The instant at which the row is submitted.
     pub submit: Time,
     /// The duration of each task.
     pub duration: Span,
@@ -62,19 +62,19 @@ pub struct TaskSet {
     pub after: Vec<u32>,
     /// The priority, from 0 (most urgent) to 9.
     pub priority: u8,
-    /// Whether all tasks start together or none.
+    /// Whether all tasks start together or not at all.
     pub gang: bool,
     /// A label expression that the machine must satisfy, an index into [`Source::label_name`].
     pub label: Option<u32>,
     /// The machine, rack or room where the tasks would run best, an index into [`Source::location_name`].
     pub location: Option<u32>,
-    /// Whether the tasks are exempt from preemption: both to reclaim quota and for more urgent tasks.
+    /// Whether the tasks are exempt from preemption, both to reclaim quota and for other tasks.
     pub stable: bool,
-    /// The user's estimate of each task's duration: used by orders inside a user, backups and backfilling.
+    /// The user's estimate of each task's duration; job orders, backups and backfilling use it.
     pub estimate: Option<Span>,
-    /// The deadline of the tasks; only orders inside a user use it.
+    /// The deadline of the tasks; only job orders use it.
     pub deadline: Option<Time>,
-    /// The job that must have ended before this row's job is submitted; the same in every row of a job.
+    /// The job that must have ended before this row's job is submitted. It is the same in every row of a job.
     pub preceding: Option<Box<Preceding>>,
 }
 
@@ -91,17 +91,18 @@ pub struct Texts<'a> {
     pub locations: &'a Names,
 }
 
-/// A stream of task sets, sorted by submit time, with ids that are dense in order of first appearance.
+/// A stream of task sets, sorted by submit time, with dense ids in order of first appearance.
 ///
-/// A job's rows are adjacent or share a submit time; a reader reports anything else as an error.
+/// A job's rows are adjacent or share a submit time; a reader reports any other order as an error.
 pub trait Source: Send {
     /// Returns the resource dimensions, in the order of every [`TaskSet::demand`].
     fn dims(&self) -> &[Dim];
 
-    /// Returns the next task set without taking it, or `None` at the end (for a closed loop: none at present).
+    /// Returns the next task set without taking it, or `None` at the end. In a closed loop, `None` means that there is no task set at
+    /// present.
     fn peek(&mut self) -> Result<Option<&TaskSet>>;
 
-    /// Takes the task set that [`Source::peek`] returns. `None` exactly when `peek` returns it.
+    /// Takes the task set that [`Source::peek`] returns. Returns `None` exactly if `peek` returns `None`.
     fn next_set(&mut self) -> Result<Option<TaskSet>>;
 
     /// Returns the name of the job of the task set taken last.
@@ -133,10 +134,10 @@ pub trait Source: Send {
         self.texts().locations.name(location)
     }
 
-    /// Records the end of a job: a closed-loop user submits its next one.
+    /// Records the end of a job. In a closed loop, the user then submits its next job.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
 
-    /// Returns whether rows may have a [`TaskSet::preceding`] job; a run then reads them through [`Following`].
+    /// Returns whether rows may have a [`TaskSet::preceding`] job. A run then reads the source through [`Following`].
     fn has_preceding(&self) -> bool {
         false
     }

@@ -19,7 +19,7 @@ pub struct Quantiles {
     pub mean: f64,
 }
 
-/// Counts of values in buckets that grow with the value.
+/// Counts of values in buckets whose width grows with the value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
     /// Weight and weighted sum of the values in each bucket.
@@ -60,14 +60,14 @@ impl Histogram {
     }
 }
 
-/// Returns the quantiles of values in ascending order with their weights; all zero without values.
+/// Returns the quantiles of values with weights, which are given in ascending order; without values, all quantiles are zero.
 pub(super) fn weighted_quantiles(points: &[(f64, f64)]) -> Quantiles {
     let total: f64 = points.iter().map(|(_, weight)| weight).sum();
     let at = |share: f64| {
         let mut below = 0.0;
         let reached = points.iter().find(|(_, weight)| {
             below += weight;
-            // The sum of all weights may deviate by rounding.
+            // The sum of the weights may be inexact because of rounding.
             below >= share * total * (1.0 - 1e-12)
         });
         reached.or(points.last()).map_or(0.0, |(value, _)| *value)

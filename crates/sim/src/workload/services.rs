@@ -40,7 +40,7 @@ impl Service {
     }
 }
 
-/// A source with services before all other rows: their rows, jobs and users have the first numbers.
+/// A source with services before all other rows. The rows, jobs and users of the services have the first numbers.
 pub struct WithServices<'a> {
     source: Box<dyn Source + 'a>,
     services: Vec<(String, TaskSet)>,
@@ -50,7 +50,7 @@ pub struct WithServices<'a> {
     ahead: TaskSet,
     last: Option<JobName>,
     users: Names,
-    /// The ids here of the source's users, by their ids in the source.
+    /// The new ids of the source's users, by their ids in the source.
     known: Vec<UserId>,
 }
 
@@ -109,7 +109,7 @@ impl Source for WithServices<'_> {
         if self.taken < self.services.len() {
             return Ok(Some(&self.services[self.taken].1));
         }
-        // Peeked each time: in a closed loop the next row may have changed.
+        // The source is peeked each time, because in a closed loop the next row may have changed.
         let Some(next) = self.source.peek()?.cloned() else { return Ok(None) };
         self.ahead = self.renamed(&next);
         Ok(Some(&self.ahead))

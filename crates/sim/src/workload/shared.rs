@@ -40,7 +40,7 @@ struct Shape {
     stable: bool,
 }
 
-/// Successive rows. A column of optional values ends at its last value.
+/// Successive rows. A column of optional values ends at the last value that is present.
 #[derive(Debug)]
 struct Chunk {
     rows: Vec<Row>,
@@ -62,12 +62,12 @@ impl Chunk {
         }
     }
 
-    /// Returns the bytes of a chunk without optional values.
+    /// Returns the number of bytes of a chunk without optional values.
     fn bytes(dims: usize) -> usize {
         CHUNK * (size_of::<Row>() + dims * size_of::<u64>())
     }
 
-    /// Returns the bytes of the optional values.
+    /// Returns the number of bytes of the optional values.
     fn optional_bytes(&self) -> usize {
         let Chunk { estimates, deadlines, preceding, .. } = self;
         let names = preceding.iter().flatten().map(|preceding| size_of::<Preceding>() + text_bytes(&preceding.job));
@@ -75,7 +75,7 @@ impl Chunk {
     }
 }
 
-/// Returns the bytes that a name stores outside of [`JobName`].
+/// Returns the number of bytes that a name occupies outside of [`JobName`].
 fn text_bytes(name: &JobName) -> usize {
     if let JobName::Text(text) = name { text.len() } else { 0 }
 }
@@ -107,18 +107,18 @@ pub struct SharedRows {
     labels: Names,
     locations: Names,
     has_preceding: bool,
-    /// The number of rows and of their tasks.
+    /// The number of rows, and the number of their tasks.
     rows: usize,
     tasks: u64,
     is_complete: bool,
 }
 
 impl SharedRows {
-    /// Reads a source from its start. It must not depend on the ends of jobs ([`Source::job_finished`]).
+    /// Reads a source from its start. The rows of the source must not depend on the ends of jobs ([`Source::job_finished`]).
     ///
     /// Reading stops at the first row that is submitted after `until`, unless rows may wait for other jobs. It also stops at the first
-    /// error of the source: a run that gets there receives the error from its own source. `reserve` is called with the number of bytes
-    /// before they are used; if it returns `false`, the result is `None`. Errors: those of `reserve`.
+    /// error of the source; a run that reaches this row receives the error from its own source. `reserve` is called with the number of
+    /// bytes before memory is used; if it returns `false`, the result is `None`. Errors: those of `reserve`.
     pub fn read(
         source: &mut dyn Source,
         until: Time,
@@ -159,7 +159,7 @@ impl SharedRows {
         self.is_complete.then_some(self.tasks)
     }
 
-    /// Returns a source that starts from the beginning; `open` opens the original source.
+    /// Returns a source that starts from the beginning; `open` opens the original source if it is needed.
     pub fn source<'a>(&'a self, open: impl Fn() -> Result<Box<dyn Source + 'a>> + Send + 'a) -> Replayed<'a> {
         let last = JobId(0);
         Replayed {
@@ -222,15 +222,16 @@ impl Reader {
         Reader { rows, numbers: HashMap::from([(Shape::default(), 0)]), last: 0, reserved: [0; 4] }
     }
 
-    /// Starts a chunk. Returns its bytes, and those of the other values stored since the last chunk was started.
+    /// Starts a chunk. Returns the number of bytes of the chunk plus those of all other values stored since the previous chunk was
+    /// started.
     fn start_chunk(&mut self, source: &dyn Source) -> u64 {
-        /// The bytes of a name in [`Names`]: its end, and its place in the hash table with the free places.
+        /// The number of bytes of a name in [`Names`]: its end position, and its entry in the hash table including free entries.
         const NAME: usize = 24;
         let (rows, texts) = (&mut self.rows, source.texts());
         let [jobs, shapes, users, others] = self.reserved;
         let known = texts.stages.len() + texts.labels.len() + texts.locations.len();
         self.reserved = [rows.jobs.len(), rows.shapes.len(), source.users().len(), known];
-        // A list that grows has up to as many free places.
+        // A growing list may have as many free places as entries.
         let jobs: usize = rows.jobs[jobs..].iter().map(|job| 2 * size_of::<JobName>() + text_bytes(job)).sum();
         // Each shape is stored in the list and in the map.
         let after = |shape: &Shape| size_of_val(&*shape.after);
@@ -266,7 +267,7 @@ impl Reader {
     fn shape(&mut self, shape: Shape) -> u32 {
         let shapes = &mut self.rows.shapes;
         if shapes[self.last as usize] != shape {
-            // There are at most as many shapes as rows of 2^32 jobs, and memory ends earlier.
+            // Memory is exhausted before there are 2^32 shapes.
             self.last = *self.numbers.entry(shape).or_insert_with_key(|shape| {
                 shapes.push(shape.clone());
                 shapes.len() as u32 - 1
@@ -280,7 +281,7 @@ impl Reader {
 pub struct Replayed<'a> {
     rows: &'a SharedRows,
     open: Box<dyn Fn() -> Result<Box<dyn Source + 'a>> + Send + 'a>,
-    /// The number of stored rows that were taken.
+    /// The number of stored rows that have been taken.
     next: usize,
     /// The next stored row, if `is_ahead`. Its memory is reused, because a row is expensive to move.
     ahead: TaskSet,
@@ -292,13 +293,13 @@ pub struct Replayed<'a> {
 }
 
 impl<'a> Replayed<'a> {
-    /// Copies the next stored row, unless that was done. Returns whether there is one.
+    /// Copies the next stored row, unless it has been copied. Returns whether there is a next row.
     fn advance(&mut self) -> bool {
         self.is_ahead = self.is_ahead || self.rows.copy(self.next, &mut self.ahead);
         self.is_ahead
     }
 
-    /// Returns the original source if all stored rows were taken and the source has more. Errors: those of the source.
+    /// Returns the original source if all stored rows have been taken and the source has more rows. Errors: those of the source.
     fn rest(&mut self) -> Result<Option<&mut Box<dyn Source + 'a>>> {
         if self.next == self.rows.rows && !self.rows.is_complete && self.rest.is_none() {
             let mut rest = (self.open)()?;
@@ -353,7 +354,7 @@ impl Source for Replayed<'_> {
     }
 
     fn locate(&self, row: u64) -> String {
-        // Only errors have locations, so that reading the original source again is not expensive.
+        // Only errors need locations, so the original source is rarely read again.
         let Ok(mut source) = (self.open)() else { return format!("row {row}") };
         while matches!(source.peek(), Ok(Some(set)) if set.row < row) && source.next_set().is_ok() {}
         source.locate(row)

@@ -1,8 +1,8 @@
-//! A summary of a workload: counts, marginal distributions, load; and the published values, for comparison.
+//! A summary of a workload: counts, marginal distributions and load. Also has the published values, for comparison.
 //!
-//! One pass over a source; its memory grows with the numbers of jobs (8 bytes each), users and distinct buckets, not with rows. Quantiles
-//! are weighted by tasks and come from buckets 1.6 % wide; each is the mean of its bucket, so a constant is exact. Floats are used for
-//! reports only.
+//! The summary takes one pass over a source. Its memory grows with the numbers of jobs (8 bytes each), users and distinct buckets, not
+//! with rows. Quantiles are weighted by tasks and come from buckets 1.6 % wide; a quantile is the mean of its bucket, so that of a
+//! constant is exact. Floats are used for reports only.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ pub struct SizeBin {
     pub share: f64,
 }
 
-/// The submissions of one user.
+/// The jobs and tasks of one user.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UserShare {
     /// The user's name.
@@ -105,7 +105,7 @@ struct Counting {
     duration: Histogram,
 }
 
-/// The submissions of one user while they are counted.
+/// The jobs and tasks of one user while they are counted.
 #[derive(Clone, Debug, Default)]
 struct UserCount {
     jobs: u64,
@@ -124,13 +124,14 @@ struct Counter {
     last_job: Time,
     /// Number of tasks of each job.
     job_tasks: Vec<u64>,
-    /// Counts by stage; tasks without a stage under `None`.
+    /// Counts by stage; tasks without a stage are under `None`.
     kinds: BTreeMap<Option<u32>, Counting>,
     all: Counting,
     users: Vec<UserCount>,
 }
 
-/// Reads a source to its end and summarises it. In a closed loop the summary covers the first jobs only, because no job finishes here.
+/// Reads a source to its end and summarises it. In a closed loop the summary covers the first jobs only, because no job finishes while the
+/// source is read.
 ///
 /// Errors: those of the source.
 pub fn summarise(source: &mut dyn Source) -> Result<Summary> {
@@ -255,12 +256,12 @@ fn size_bin(bin: &SizeRange, jobs: Option<u64>, share: f64) -> SizeBin {
     SizeBin { from: bin.from, to: (bin.to < u64::MAX).then_some(bin.to), jobs, share }
 }
 
-/// The published values for Facebook's cluster of October 2010, in the shape of a [`Summary`].
+/// The published values for Facebook's cluster of October 2010, with fields like those of a [`Summary`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Published {
     /// The sources of the numbers.
     pub sources: Vec<&'static str>,
-    /// Mean gap between jobs.
+    /// The mean time between the submissions of jobs.
     pub mean_gap_s: f64,
     /// Demands of all tasks, of maps and of reduces (`duration_s` for all tasks only).
     pub marginals: Vec<Marginal>,
@@ -319,7 +320,8 @@ mod tests {
     use crate::workload::{TaskSet, Workload};
     use plimsoll_base::units::{Dim, Resources, Unit};
 
-    /// Returns three jobs of two users: 1 task of 1 s, 98 of 10 s and 1 of 100 s, 501 of 10 s.
+    /// Returns three jobs of two users: the first has 1 task of 1 s, the second 98 tasks of 10 s and 1 task of 100 s, and the third 501
+    /// tasks of 10 s.
     fn workload() -> Workload {
         let mut workload =
             Workload { dims: vec![Dim { name: "cpu".into(), unit: Unit::Milli }], ..Workload::default() };

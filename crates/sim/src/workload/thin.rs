@@ -1,6 +1,6 @@
-//! A lighter load: a random part of the jobs of another source, chosen by seed.
+//! A lighter load: a random part of the jobs of another source, selected by a seed.
 //!
-//! Thinning keeps gaps, sizes and durations as they are; stretching time would change them all.
+//! Thinning changes neither sizes nor durations nor submit times of the kept jobs; stretching time would change all times.
 
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, JobId, Time, UserId};
@@ -20,7 +20,7 @@ pub struct Thinned<'a> {
     /// The source's id of the latest job, and whether it is kept.
     last: Option<(JobId, bool)>,
     users: Names,
-    /// Ids here of kept jobs that share an instant, by the source's ids.
+    /// The latest instant, and the ids of the kept jobs of this instant: in the source, and in this source.
     instant: (Time, Vec<(JobId, JobId)>),
     jobs: u32,
 }
@@ -65,7 +65,7 @@ impl<'a> Thinned<'a> {
                 continue;
             }
             if self.instant.0 != set.submit {
-                // Of the jobs of earlier instants, only the job of the current row can have further rows.
+                // Of the jobs of the previous instant, only the job of the current row can have further rows.
                 self.instant.0 = set.submit;
                 self.instant.1.retain(|(old, _)| *old == set.job);
             }

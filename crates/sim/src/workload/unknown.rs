@@ -1,8 +1,8 @@
 //! Messages for files in no known format: a description of the file, and the accepted columns and formats.
 //!
 //! At most the first 64 KiB of a file are examined. Compressed files, UTF-16 text, common binary formats, JSON, XML and tables with other
-//! separators are recognised; for columns of other traces the message suggests the canonical names. A canonical trace in CSV is not checked
-//! here beyond its first line.
+//! separators are recognised; for columns of other traces, the message suggests the canonical names. Of a canonical trace in CSV, only the
+//! first line is checked.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ const SYNONYMS: [(&str, &[&str]); 8] = [
     ("gpu", &["gpus", "num_gpus", "gpu_num", "plan_gpu", "gpu_count", "ngpus"]),
 ];
 
-/// Returns the canonical name of another trace's column.
+/// Returns the canonical name for a column of another trace.
 pub(super) fn synonym(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let found = SYNONYMS.iter().find(|(_, others)| others.contains(&lower.as_str())).map(|(canonical, _)| *canonical);
@@ -137,7 +137,7 @@ pub fn require_canonical(input: &Input) -> Result<()> {
     Err(error(input.path(), &encoding(&head).unwrap_or_else(|| lines.looks())))
 }
 
-/// Describes the encoding of bytes that are not UTF-8 text, and the conversion to it; `None` for text.
+/// Describes the encoding of bytes that are not UTF-8 text, and how to convert them to text. Returns `None` for text.
 fn encoding(head: &[u8]) -> Option<String> {
     if let Some((_, kind, program)) = COMPRESSED.iter().find(|(magic, ..)| head.starts_with(magic)) {
         return Some(format!(

@@ -1,7 +1,7 @@
 //! A workload in memory, as importers and generators create it, and the quality of its import.
 //!
-//! [`Workload::finish`] sorts and renumbers the rows so that the workload equals the one read back from its written trace; [`InMemory`]
-//! replays it. [`Quality`] counts every row that an import dropped or repaired, by reason.
+//! [`Workload::finish`] sorts and renumbers the rows so that the workload equals the workload that is read back from its written trace;
+//! [`InMemory`] replays it. [`Quality`] counts every row that an import dropped or repaired, by reason.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use plimsoll_base::units::{Dim, JobId, UserId};
 /// The changes that an importer or a generator made to its input, for `trace validate` and for provenance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quality {
-    /// The format's name (`swim`, `alibaba-2017`, ...) or the generator's.
+    /// The format's name (`swim`, `alibaba-2017`, ...) or the generator's name.
     pub format: String,
     /// Number of rows read, without the header and comments.
     pub rows_in: u64,
     /// Number of dropped rows, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// The first dropped row for each reason: its line, and the problem with its value if it has one.
+    /// The first dropped row for each reason: its line and, if a value is wrong, the problem.
     pub first_dropped: BTreeMap<String, (u64, String)>,
     /// Number of rows kept after a repair, by reason.
     pub repaired: BTreeMap<String, u64>,
-    /// Named assumptions and their values, in the order they are documented.
+    /// Named assumptions and their values, in the order of the documentation.
     pub assumptions: Vec<(String, String)>,
     /// Other information for the user.
     pub warnings: Vec<String>,
@@ -33,7 +33,7 @@ impl Quality {
     /// The prefix of reasons for dropped rows with impossible values.
     const UNUSABLE: &str = "unusable ";
 
-    /// Counts a dropped row, and stores the first such line.
+    /// Counts a dropped row, and stores its line if it is the first for this reason.
     pub fn drop_row(&mut self, reason: &str, line: u64) {
         self.drop_with(reason.to_owned(), line, String::new());
     }
@@ -43,7 +43,7 @@ impl Quality {
         *self.dropped.entry(reason).or_default() += 1;
     }
 
-    /// Counts a row that was read, and drops it if it has an impossible value; with `strict` the error is returned instead.
+    /// Counts a row that was read, and drops it if it has an impossible value; with `strict`, returns the error instead.
     pub fn count_row(&mut self, read: Result<()>, strict: bool) -> Result<()> {
         self.rows_in += 1;
         match read {
@@ -56,7 +56,8 @@ impl Quality {
         }
     }
 
-    /// Returns the number of rows that were dropped because of impossible values, and the column, line and problem of the first.
+    /// Returns the number of rows that were dropped because of impossible values. Also returns the column, line and problem of the first
+    /// of these rows.
     pub fn unusable(&self) -> (u64, Option<(&str, u64, &str)>) {
         let rows = self.dropped.iter().filter(|(reason, _)| reason.starts_with(Self::UNUSABLE)).map(|(_, rows)| rows);
         let first = self
@@ -72,7 +73,7 @@ impl Quality {
     }
 }
 
-/// Task sets with their names, in order of submission once [`Workload::finish`] has run.
+/// Task sets with their names, in order of submission after [`Workload::finish`].
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// The resource dimensions of every demand.
@@ -91,12 +92,12 @@ pub struct Workload {
     pub labels: Names,
     /// Names of locations.
     pub locations: Names,
-    /// The quality of its import, or the assumptions of its generator.
+    /// The report on its import, or the assumptions of its generator.
     pub quality: Quality,
 }
 
 impl Workload {
-    /// Adds a job and returns its id; the caller ensures that names differ.
+    /// Adds a job and returns its id; the caller ensures that names are unique.
     pub fn job(&mut self, name: &str) -> JobId {
         self.jobs.push(self.job_names.split(name));
         JobId(u32::try_from(self.jobs.len() - 1).expect("fewer than 2^32 jobs"))
@@ -107,8 +108,8 @@ impl Workload {
         self.job_names.text(&self.jobs[job.index()])
     }
 
-    /// Sorts the sets by submit time (stable; a job's rows that share a submit time stay in order), numbers the rows, and renumbers jobs
-    /// and users in order of first appearance, as a reader of the written trace would.
+    /// Sorts the sets by submit time with a stable sort, so that rows of a job with equal submit times stay in order. Numbers the rows,
+    /// and renumbers jobs and users in order of first appearance, as a reader of the written trace does.
     pub fn finish(mut self) -> Workload {
         self.sets.sort_by_key(|set| set.submit);
         let mut old_jobs: Vec<Option<JobName>> = self.jobs.into_iter().map(Some).collect();

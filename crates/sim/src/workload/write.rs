@@ -1,7 +1,7 @@
-//! Writes the canonical trace: reading it yields the same workload.
+//! Writes the canonical trace. Reading the written trace yields the same workload.
 //!
-//! Times are whole microseconds and demands exact decimals, so no value is rounded. Optional columns are written if a row needs them. A
-//! value that the columns cannot represent (a stage called `a;b`) is an error and is never altered.
+//! Times are whole microseconds and demands exact decimals, so no value is rounded. An optional column is written if some row needs it. A
+//! value that the columns cannot represent (such as a stage called `a;b`) is an error; values are never altered.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -36,7 +36,7 @@ pub struct Layout {
     pub estimate: bool,
     /// Whether a row has a deadline.
     pub deadline: bool,
-    /// Whether a job is submitted after the end of another.
+    /// Whether a job is submitted after the end of another job.
     pub preceding: bool,
 }
 
@@ -132,7 +132,7 @@ impl Layout {
         columns
     }
 
-    /// Returns the fields of the row that `source` yielded last, in the order of [`Layout::columns`].
+    /// Returns the fields of `set`, the row that `source` yielded last, in the order of [`Layout::columns`].
     ///
     /// Errors: [`Error::Mismatch`] for a name that would not be read back.
     pub fn row<'a>(&self, set: &TaskSet, source: &'a dyn Source) -> Result<Vec<Item<'a>>> {
@@ -231,7 +231,7 @@ fn exact(base: u64, scale: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Writes all rows of a source as a canonical CSV trace; returns their number. `layout` must be that of the same source.
+/// Writes all rows of a source as a canonical CSV trace; returns their number. `layout` must be that of this source.
 ///
 /// Errors: those of the source, [`Error::Mismatch`] for a value that a trace cannot hold, [`Error::Output`] at `path`
 /// from `out`.

@@ -30,9 +30,9 @@ pub fn check(names: &[String]) -> Result<(), (String, &'static str)> {
 /// The replacement of `/` for sorting; it sorts before any other character of a name.
 const BELOW: char = '\0';
 
-/// Returns a name as the file system that distinguishes the fewest names stores it. Upper and lower case are the same (letters are
-/// converted both ways, since one upper-case letter may have two lower-case forms, and vice versa), and characters that its alphabet lacks
-/// are written as numbers, as by Info-ZIP.
+/// Returns a name as the file system that distinguishes the fewest names stores it. Upper and lower case are the same: letters are
+/// converted both ways, since one upper-case letter may have two lower-case forms, and vice versa. Characters beyond ASCII are written as
+/// numbers, as by Info-ZIP.
 fn folded(name: &str) -> String {
     let cased = name.to_lowercase().to_uppercase().to_lowercase();
     let mut folded = String::with_capacity(cased.len());

@@ -1,8 +1,8 @@
 //! Backup instances: a second instance of a task that takes much longer than the other tasks of its row. The first instance to end counts.
 //!
-//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a task gets a backup once most tasks of the row have ended, if it has
-//! run several times longer than their mean, and longer than the user has declared normal (`estimate_s`). Fuxi's criterion on the size of
-//! the input does not apply here, since the tasks of a row are equal.
+//! The rule is that of Fuxi's job masters (Zhang et al., VLDB 2014): a task gets a backup once most tasks of the row have ended, if its
+//! run time exceeds a multiple of their mean run time, and exceeds the run time that the user has declared normal (`estimate_s`). Fuxi's
+//! criterion on the size of the input does not apply here, since the tasks of a row are equal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,8 +12,8 @@ use crate::record::Fate;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
 
-/// The rule for backup instances. Tasks that start together with others of their row (gang) or may not be preempted (stable) get none, and
-/// a task has at most one at a time.
+/// The rule for backup instances. Tasks of gangs, and tasks that may not be preempted (stable), get no backups. A task has at most one
+/// backup at a time.
 ///
 /// The backup is queued at its row's position. If one instance is stopped or fails while the other runs, the task continues in the other
 /// alone.
@@ -56,7 +56,7 @@ struct Task {
 #[derive(Debug)]
 struct BackupRow {
     tasks: u32,
-    /// Tasks that have not ended, begun or not.
+    /// Tasks that have not ended, including those that have not begun.
     left: u32,
     /// Tasks that have finished, and their total run time in microseconds.
     finished: u32,
@@ -114,7 +114,7 @@ impl Backups {
         self.rows.get_mut(&row)?.begun.get_mut(&number)
     }
 
-    /// Returns whether an attempt belongs to a task that has already ended in its other instance.
+    /// Returns whether an attempt belongs to a task whose other instance has already ended.
     pub fn is_over(&self, set: &ActiveSet, tasks: &Running) -> bool {
         let task = self.rows.get(&set.row).and_then(|row| row.begun.get(&tasks.first));
         let knows = |task: &Task| task.instances.iter().any(|instance| instance.set() == tasks.set);
@@ -173,8 +173,8 @@ impl Backups {
         self.due.extend(due.map(|at| (at, id)));
     }
 
-    /// Handles a stopped instance that would wait again. If the other instance runs, the task continues there and the new set is withdrawn;
-    /// otherwise a waiting backup is withdrawn. Returns whether any set was withdrawn. Errors: the recorder's.
+    /// Handles a stopped instance that would wait again. If the other instance runs, the task continues in it, and the set of the stopped
+    /// instance is withdrawn. Otherwise a waiting backup is withdrawn. Returns whether any set was withdrawn. Errors: the recorder's.
     fn again(&mut self, kernel: &mut Kernel, from: SetSlot, slot: SetSlot) -> Result<bool> {
         let set = kernel.set(slot);
         let id = (set.row, set.number);
@@ -200,8 +200,8 @@ impl Backups {
         Ok(true)
     }
 
-    /// Handles a failed instance. Returns whether its task continues in another running one; a waiting backup is withdrawn. Errors: the
-    /// recorder's.
+    /// Handles a failed instance. Returns whether its task continues in another running instance; a waiting backup is withdrawn. Errors:
+    /// the recorder's.
     pub fn goes_on(&mut self, kernel: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<bool> {
         let Some(task) = self.task(id) else { return Ok(false) };
         let other = task.instances.iter().find(|instance| instance.set() != tasks.set).copied();
@@ -221,8 +221,8 @@ impl Backups {
         }
     }
 
-    /// Handles the end of a task in one instance: drops the other one. Other tasks of its row may reach the threshold for a backup. Errors:
-    /// the recorder's.
+    /// Handles the end of one instance of a task: the other instance is dropped. Other tasks of the row may then reach the threshold for a
+    /// backup. Errors: the recorder's.
     pub fn ended(&mut self, kernel: &mut Kernel, id: (u64, u32), tasks: &Running) -> Result<()> {
         let instances = self.gone(id, Some(kernel.now().since(tasks.start)));
         for other in instances.into_iter().flatten().filter(|instance| instance.set() != tasks.set) {
@@ -231,7 +231,7 @@ impl Backups {
                 LiveInstance::Running(other) => {
                     let victim = Victim::new(kernel.set(other.set), &other);
                     let ticket = kernel.victims().and_then(|all| all.find(other.machine, &victim));
-                    // The other instance may end at this very instant too; it then has no ticket.
+                    // The other instance may also end at this instant; then it has no ticket.
                     if let Some(other) = ticket.and_then(|ticket| kernel.cancel(ticket)) {
                         kernel.finish(other, Fate::Superseded)?;
                     }

@@ -38,6 +38,6 @@ pub trait Extension {
         Ok(false)
     }
 
-    /// Adds its counts to the outcome of the run.
+    /// Adds the counts of the extension to the outcome of the run.
     fn count(&self, _outcome: &mut Outcome) {}
 }

@@ -1,10 +1,10 @@
 //! Faults of tasks: failing attempts with retries, stragglers, and backup instances (`backups.rs`).
 //!
 //! Faults are drawn for each attempt of each task (by row, number and attempt) from a stream of its own. So every policy meets the same
-//! faults in the same attempts of the same tasks, in whatever order it launches them. The exception is a closed loop: there the number of a
-//! row is that of its submission and depends on the policy.
+//! faults in the same attempts of the same tasks, whatever the order of launches. A closed loop is the exception: its rows are numbered in
+//! the order of submission, which depends on the policy.
 //!
-//! Failures of machines are in `machine_events`, failures of the control plane in the control.
+//! Failures of machines are in `machine_events`, failures of the control plane in the crate `control`.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -24,9 +24,10 @@ use plimsoll_base::units::{Span, Time};
 
 /// The rules for how tasks fail, straggle and are backed up.
 ///
-/// As text: parts such as `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, each at most once and in any order. An attempt fails with the
-/// first chance, at an instant that is uniform over its run; a task is retried up to this number of times, and then given up. An attempt is
-/// a straggler with the chance before the `x`, and then takes longer by the factor after it. For backups see `backups.rs`.
+/// As text: parts such as `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, each at most once and in any order. An attempt fails with
+/// the chance `fail`, at an instant that is uniform over its run time. A failed task is retried up to `retries` times, and then given up.
+/// An attempt is a straggler with the chance before the `x`; its run time is then multiplied by the factor after the `x`. For backups see
+/// `backups.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Faults {
     /// The chance that an attempt fails, in millionths.
@@ -116,13 +117,14 @@ impl Draws {
         Draws { faults, stream: stream(seed, "faults of tasks") }
     }
 
-    /// Draws the course of an attempt that would take `span`, for a task given by its row in the trace and its number within its job. Run
+    /// Draws the course of an attempt that would take `span`, for the task with this row in the trace and this number within its job. Run
     /// times are rounded up to the microsecond.
     pub fn draw(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt {
         // Each row has a substream, and each attempt a block of the cipher (16 words) in it.
         let mut rng = numbered(&self.stream, row);
         rng.set_word_pos(16 * (u128::from(attempt) << 32 | u128::from(number)));
-        // Every attempt draws all three numbers, whatever the settings, so that one chance does not shift the outcome of another.
+        // Every attempt draws all three numbers, whatever the settings, so that a change of one chance does not change the outcome of the
+        // others.
         let [fails, when, straggles]: [u64; 3] = std::array::from_fn(|_| rng.random_range(0..ONE));
         let (chance, factor) = self.faults.straggle;
         let span = if straggles < chance { scaled(span, factor, ONE) } else { span };
@@ -142,7 +144,7 @@ impl Attempts for Draws {
     }
 }
 
-/// Failures so far, and the instances of tasks that may get a backup.
+/// The failures so far, and the tasks that may get backups.
 pub struct FaultsSoFar {
     retries: u64,
     /// The number of failures of each task that has not ended, by row and number.
@@ -150,7 +152,7 @@ pub struct FaultsSoFar {
     backups: Option<Backups>,
     /// Attempts that failed.
     failed: u64,
-    /// Backups that ended before the first instance.
+    /// Backups that ended before the first instance of their task.
     backups_won: u64,
 }
 
@@ -161,7 +163,7 @@ impl FaultsSoFar {
     }
 
     /// Handles a failed attempt: its task continues in its other instance, is retried, or is abandoned after the last retry. A gang is
-    /// handled as a whole, including its tasks that are `due` at the same instant.
+    /// handled as a whole, including its tasks in `due`, which end at the same instant.
     fn fail(&mut self, kernel: &mut Kernel, task: (u64, u32), tasks: Running, due: &mut Vec<Running>) -> Result<()> {
         if let Some(backups) = &mut self.backups
             && backups.goes_on(kernel, task, &tasks)?
@@ -199,7 +201,7 @@ impl Extension for FaultsSoFar {
         self.backups.as_ref()?.next()
     }
 
-    /// Ends attempts at their end times: the first instance of a task permanently, and failed attempts possibly with a retry.
+    /// Ends attempts at their end times: successful attempts end their task, failed attempts may be retried.
     fn due(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.apply_changes(kernel)?;
         let mut due = kernel.take_due();
@@ -210,7 +212,7 @@ impl Extension for FaultsSoFar {
             let task = (set.row, tasks.first);
             let superseded = self.backups.as_ref().is_some_and(|backups| backups.is_over(set, &tasks));
             if superseded {
-                // The other instance has ended at this very instant.
+                // The other instance has ended at the same instant.
                 kernel.finish(tasks, Fate::Superseded)?;
             } else if tasks.fails {
                 self.failed += 1;
@@ -228,7 +230,7 @@ impl Extension for FaultsSoFar {
         Ok(())
     }
 
-    /// Reads the change log: a task with a stopped instance may have another running one.
+    /// Reads the change log, because a task with a stopped instance may have another running instance.
     fn stop(&mut self, kernel: &mut Kernel) -> Result<bool> {
         self.apply_changes(kernel)
     }
@@ -263,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Checks how often attempts fail and straggle, how long failed ones ran, and that these do not depend on the other draws. The bounds
-    /// are five standard errors.
+    /// Checks how often attempts fail and straggle, how long failed ones ran, and that these results do not depend on the other draws. The
+    /// bounds are five standard errors.
     #[test]
     fn attempts_are_drawn_with_their_chances() {
         const ATTEMPTS: u32 = 40_000;
@@ -294,6 +296,6 @@ mod tests {
         let attempt = |span| straggles.draw(0, 0, 0, Span(span)).span.0;
         assert_eq!([attempt(0), attempt(3), attempt(u64::MAX)], [0, 5, u64::MAX]);
         let fails = Draws::new("fail=1".parse().expect("a setting"), 0).draw(0, 0, 0, Span(1));
-        assert_eq!(fails, Attempt { span: Span(1), fails: true }, "an attempt that fails takes some of its time");
+        assert_eq!(fails, Attempt { span: Span(1), fails: true }, "a failing attempt takes some time");
     }
 }

@@ -1,6 +1,6 @@
-//! Gangs that reserve room as they find it, until it is enough or their patience ends: an alternative way to start together.
+//! Gangs that reserve free room piece by piece, until all of their tasks have room or their patience ends.
 //!
-//! It serves as a comparison with gangs that wait without reservations (`gang`): reserved room is idle, and two gangs that each reserve
+//! This extension is compared with gangs that wait without reservations (`gang`). Reserved room is idle, and two gangs that each reserve
 //! half of the cluster wait for each other until the first one gives up. The rules are in `docs/cluster.md`, "Gangs".
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ struct Hoard {
 /// A gang that has given up.
 #[derive(Debug)]
 struct Sleeper {
-    /// Its queue at that time; it wakes when it falls back to another one.
+    /// Its queue when it gave up; the gang wakes when it falls back to another queue.
     queue: QueueId,
     row: u64,
     /// Whether it gave up just before the current round.
@@ -41,8 +41,8 @@ pub struct Hoards {
     patience: Span,
     of: BTreeMap<QueueId, Hoard>,
     due: BTreeSet<(Time, QueueId)>,
-    /// Gangs that make no reservations until a machine is freed by something other than a gang. Otherwise two gangs that can never start
-    /// would wake each other without end by the room they release.
+    /// Gangs that make no reservations until a machine is freed for another reason than a gang that gives up. Otherwise two gangs that can
+    /// never start would wake each other without end, by the room that they release.
     asleep: BTreeMap<SetSlot, Sleeper>,
     /// Machines where a task ended, or that joined or were relabelled, between the last round and this one.
     freed: Vec<MachineId>,
@@ -56,7 +56,7 @@ impl Hoards {
         Hoards { reader, patience, of, due, asleep, freed, given_up: 0 }
     }
 
-    /// Returns the machine of a gang's first task if there is room for all of its tasks; until then reserves the room that there is.
+    /// Returns the machine of a gang's first task if there is room for all of its tasks; until then reserves the free room.
     pub fn reserve(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId> {
         let found = if self.sleeps(kernel, slot) {
             kernel.room_for_all(slot, plan)
@@ -137,8 +137,8 @@ impl Extension for Hoards {
         queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(kernel, queue));
     }
 
-    /// Releases reservations that are too old, or of a gang that is no longer the next of its queue or may no longer use a machine. A gang
-    /// that has given up makes no reservations until it wakes.
+    /// Releases the reservations of gangs whose patience has ended, that are no longer the next of their queue, or that may no longer use
+    /// a machine. A gang that has given up makes no reservations until it wakes.
     fn before_round(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.freed.clear();
         while let Some(change) = kernel.next_change(self.reader) {

@@ -1,4 +1,4 @@
-//! Tasks that would run best at some machine, rack or room, and fall back to a level up after a delay.
+//! Tasks that prefer a machine, a rack or a room, and fall back to the next level up after a delay.
 //!
 //! The levels and the fallback are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1) and of delay scheduling (Zaharia et
 //! al., EuroSys 2010); the delay, the same at each level, is ours.
@@ -44,7 +44,7 @@ impl Falling {
         }
     }
 
-    /// Reads which sets have joined or left a queue.
+    /// Reads from the change log which sets have joined or left a queue.
     fn apply_changes(&mut self, kernel: &mut Kernel) {
         while let Some(change) = kernel.next_change(self.reader) {
             match change {

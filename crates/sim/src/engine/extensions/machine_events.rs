@@ -33,7 +33,7 @@ impl EventsSoFar {
         cluster.events.events.get(self.count).map(|event| event.at)
     }
 
-    /// Stops the tasks of a failed machine, and gangs with tasks there on all machines. Errors: the recorder's.
+    /// Stops the tasks of a failed machine, and on all machines the gangs that have tasks on it. Errors: the recorder's.
     fn fail(&self, kernel: &mut Kernel, machine: MachineId) -> Result<()> {
         let tickets = kernel.victims().map(|victims| victims.on(machine)).unwrap_or_default();
         for ticket in tickets {

@@ -126,7 +126,7 @@ impl<'a> Extensions<'a> {
         self.each().filter_map(|extension| extension.next()).min()
     }
 
-    /// Returns whether a backup must start at this instant: a task's other instance was stopped.
+    /// Returns whether a backup must start at this instant, because the other instance of a task was stopped.
     pub fn is_due(&self, kernel: &Kernel) -> bool {
         self.faults.as_ref().and_then(Extension::next).is_some_and(|at| at <= kernel.now())
     }

@@ -1,8 +1,8 @@
-//! Decisions that a control executes: the granted units, and the progress of each batch of tasks.
+//! The state of decisions that a control executes: granted units, and the progress of each batch of tasks.
 //!
-//! The messages of a [`Control`](crate::backend::Control) pass between a launch and the start of its tasks, and between their end and the
-//! release of their room. [`Remote::carry`] exchanges facts and orders with the control until it has no more orders. The allocation of
-//! users in the books is the granted and not revoked units, whether tasks run in them or not.
+//! The messages of a [`Control`](crate::backend::Control) are exchanged between a launch and the start of its tasks, and between their end
+//! and the release of their room. [`Remote::carry`] exchanges facts and orders with the control until the control has no more orders. In
+//! the books, the allocation of a user consists of the units that were granted and not revoked, whether or not tasks run in them.
 
 mod sort;
 
@@ -26,13 +26,13 @@ enum Pending {
 /// The progress of a batch.
 #[derive(Debug)]
 enum Progress {
-    /// It has room and has not begun, or its workers are gone and it must begin again.
+    /// The batch has room and has not begun, or its workers are gone and it must begin again.
     Granted { tasks: Running, again: bool, number: u64 },
-    /// Its tasks run.
+    /// The tasks run.
     Running(Ticket),
-    /// Its workers have completed their tasks.
+    /// The workers have completed the tasks.
     Done { tasks: Running, at: Time, number: u64 },
-    /// Its tasks are over, and the units are not free yet.
+    /// The tasks are over, but their units are not free yet.
     Over(ReservedRoom, Vec<DevicePart>, u64),
 }
 
@@ -41,7 +41,7 @@ pub struct Remote<'a> {
     pub control: Party<'a, dyn Control + 'a>,
     reader: Reader,
     pending: Vec<Pending>,
-    /// The live sets of each row, and possibly some that are gone.
+    /// The sets of each row. The lists may contain sets that no longer exist.
     rows: HashMap<u64, Vec<SetSlot>>,
     batches: HashMap<Batch, Progress>,
     /// Per machine and row, units without a task: their number, and the amounts of each.
@@ -52,7 +52,7 @@ pub struct Remote<'a> {
     unlisted: usize,
     /// The number of running batches without an end.
     endless: usize,
-    /// Batches that were stopped with the rest of their gang, unknown to the control until the next report.
+    /// Batches that were stopped with the rest of their gang. The control does not know this until the next report.
     gone: HashSet<Batch>,
     orders: Vec<ControlOrder>,
     facts: Vec<Fact>,
@@ -248,7 +248,7 @@ impl<'a> Remote<'a> {
 
     /// Returns the live sets of a row.
     fn live(&mut self, kernel: &mut Kernel, row: u64) -> Vec<SetSlot> {
-        // Includes the sets that earlier orders of this report created.
+        // Reads the change log first, because earlier orders of this report may have created sets.
         self.pull(kernel);
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|pending| match pending {
@@ -292,7 +292,7 @@ impl<'a> Remote<'a> {
                 continue;
             }
             left -= take;
-            // Units are independent of gangs: the rest of a gang starts task by task.
+            // Units are adopted one by one, so the rest of a gang starts task by task.
             kernel.dissolve_gang(slot);
             self.unlisted -= usize::from(kernel.list(slot, true));
             let queue = kernel.set(slot).queue;
@@ -358,11 +358,11 @@ impl<'a> Remote<'a> {
         }
     }
 
-    /// Revokes the units of the last tasks of a batch; of a whole gang, unless its tasks are marked stable.
+    /// Revokes the units of the last tasks of a batch. For a gang, revokes the units of all its tasks, unless they are marked stable.
     fn stop(&mut self, kernel: &mut Kernel, batch: Batch, count: u32, fate: Fate) -> Result<()> {
         let tasks = self.remove_running(kernel, batch, count);
         let others = if kernel.stops_together(tasks.set) { self.all_of(kernel, tasks.set) } else { Vec::new() };
-        // The control does not know that these tasks stop together.
+        // The control does not know that the other tasks of the gang stop too.
         self.push_stopped(kernel, &others);
         kernel.restart(std::iter::once(tasks).chain(others).collect(), fate)
     }

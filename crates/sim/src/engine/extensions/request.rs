@@ -1,6 +1,6 @@
-//! A request of a waiting task for room on a machine: its shortage, its reservation, and its victims.
+//! A request of a waiting task for room on a machine: the missing amounts, the reservation, and the victims.
 //!
-//! Free amounts of the machine are reserved until the shortage is covered. Victims that have ended or are no longer needed are removed. A
+//! Free amounts of the machine are reserved until the task has enough room. Victims that have ended or are no longer needed are removed. A
 //! victim that belongs to a gang represents the whole gang.
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,12 +14,12 @@ use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 pub struct Request {
     pub queue: QueueId,
     pub set: SetSlot,
-    /// The set's row, and the start of its wait: its slot may contain another set by now.
+    /// The set's row, and the start of its wait; the slot may contain another set by now.
     pub waits: (u64, Time),
     pub machine: MachineId,
     /// The amount reserved on the machine.
     pub reserved: Resources,
-    /// The asked tasks: entries, and the number of tasks of each.
+    /// The running tasks that were asked to make room: entries, and the number of tasks of each.
     pub asked: Vec<(Victim, u32)>,
     /// Whether the room is reserved for the task or open to all.
     pub room: Room,
@@ -31,13 +31,13 @@ impl Request {
     pub fn missing(&self, kernel: &Kernel) -> Resources {
         let missing = kernel.footprint(self.set) - self.reserved;
         if self.room == Room::Open {
-            // The request has no reservation, and the free amounts are subtracted here.
+            // An open request has no reservation, so the free amounts are subtracted.
             return missing.saturating_sub(kernel.machines().free(self.machine));
         }
         missing
     }
 
-    /// Reserves free amounts of the machine up to the shortage.
+    /// Reserves free amounts of the machine up to the missing amounts.
     pub fn top_up(&mut self, kernel: &mut Kernel) {
         if self.room == Room::Open {
             return;
@@ -69,7 +69,7 @@ impl Request {
         choices
     }
 
-    /// Removes ended tasks, then from the last to the first tasks that are no longer needed. Returns the tasks that are no longer asked.
+    /// Removes ended tasks, and then tasks that are no longer needed, from the last to the first. Returns the removed tasks.
     pub fn spare(&mut self, kernel: &Kernel) -> Vec<(Victim, u32)> {
         let before = self.asked.clone();
         let missing = self.missing(kernel);

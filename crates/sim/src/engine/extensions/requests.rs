@@ -1,9 +1,10 @@
 //! Requests of waiting tasks for the room of running tasks, and the reservations for them.
 //!
-//! Preemption is interactive: asked tasks continue for a while, and are stopped only if they have not ended at the deadline. The preemption
-//! rule ([`Preemption`]) proposes the victims of a task. Amounts that become free on the machine are reserved for the task, unless the rule
-//! leaves the room open to all ([`Room::Open`]). A request is withdrawn if its task no longer needs it, if the policy no longer admits the
-//! task, or if the machine may no longer be used. Gangs make no requests. The rules are in `docs/cluster.md`, "Priorities and giving back".
+//! Preemption is interactive: a request asks running tasks for their room. Asked tasks continue until a deadline, and are stopped only if
+//! they have not ended by then. The preemption rule ([`Preemption`]) proposes the victims of a task. Amounts that become free on the
+//! machine are reserved for the task, unless the rule leaves the room open to all ([`Room::Open`]). A request is withdrawn if its task no
+//! longer needs it, if the policy no longer admits the task, or if the machine may no longer be used. Gangs make no requests. The rules
+//! are in `docs/cluster.md`, "Priorities and giving back".
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
@@ -32,11 +33,11 @@ named! {
 /// The preemption rule of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preempt {
-    /// The time that asked tasks may continue to run; zero stops them at once.
+    /// The time that asked tasks may continue to run; with zero they are stopped at once.
     pub within: Span,
     /// The tasks that make requests.
     pub whom: PreemptFor,
-    /// The users with tasks that urgent tasks may ask.
+    /// The users whose tasks may be asked by urgent tasks.
     pub from: PreemptFrom,
 }
 
@@ -56,25 +57,25 @@ pub struct Requests {
     /// Open requests by id, which is the order of their creation.
     open: BTreeMap<u64, Request>,
     made: u64,
-    /// The number of rounds so far; the version of the running tasks for a rule.
+    /// The number of rounds so far. Rules use it as the version of the running tasks.
     rounds: u64,
     of_queue: HashMap<QueueId, Vec<u64>>,
     /// The number of asked tasks of each entry.
     asked: HashMap<Victim, u32>,
     due: BTreeSet<(Time, u64)>,
-    /// The next time at which a running task falls back in the order, if any task waits for this.
+    /// The next time at which a running task falls back in the order, if any task waits for such a change.
     wake: Option<Time>,
-    /// Whether the first request at its deadline waits for the preemption limit; later ones wait behind it.
+    /// Whether the first request that has reached its deadline waits for the preemption limit; later requests wait behind it.
     held: bool,
     on_blocked: OnBlocked,
-    /// Tasks that were asked, had not ended at the deadline, and were stopped.
+    /// The number of asked tasks that were stopped at the deadline.
     forced: u64,
-    /// Withdrawn requests with a reservation.
+    /// The number of withdrawn requests that had a reservation.
     withdrawn: u64,
 }
 
 impl Requests {
-    /// Creates the state for the run's rule, or for the policy's own rule, which stops tasks at once.
+    /// Creates the state for the run's rule, or for the policy's own rule, which stops tasks without a deadline.
     pub fn new(rule: Option<Preempt>, one_line: bool, on_blocked: OnBlocked) -> Requests {
         let (open, of_queue, asked, due) = Default::default();
         let within = rule.map_or(Span::ZERO, |rule| rule.within);
@@ -159,7 +160,7 @@ impl Extension for Requests {
         self.reserve(kernel);
         for id in self.ids() {
             let Some(request) = self.open.get_mut(&id) else { continue };
-            // Uses amounts that an earlier request released on withdrawal.
+            // An earlier request may have released amounts when it was withdrawn.
             request.top_up(kernel);
             if request.room == Room::Kept && request.missing(kernel).is_zero() {
                 self.start_one(kernel, id)?;
@@ -167,13 +168,13 @@ impl Extension for Requests {
                 self.withdraw(kernel, id);
             }
         }
-        // Reserves amounts that a later request released, so that the following round does not find them free.
+        // A later request may have released amounts. They are reserved, so that the following round does not find them free.
         self.open.values_mut().for_each(|request| request.top_up(kernel));
         Ok(())
     }
 
-    /// Returns whether another round must follow: a task has started on another machine and its reservation may serve others, or a new
-    /// request has its deadline now. Makes requests for queues with a next task that fits nowhere.
+    /// Creates requests for queues with a next task that fits nowhere. Returns whether another round must follow: because a task has
+    /// started on another machine and its reservation may serve others, or because a new request has its deadline now.
     fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
         Ok(self.ids().into_iter().any(|id| !self.still_wanted(kernel, id)) || self.make(kernel)?)
     }
@@ -218,8 +219,8 @@ impl Requests {
         }
     }
 
-    /// Stops the asked tasks of a request at its deadline if they still run, unless the rule would no longer choose them. Returns false if
-    /// the preemption limit of the current window is reached. Errors: those of the stops.
+    /// Stops the asked tasks of a request at its deadline if they still run, unless the rule would no longer choose them. Returns `false`
+    /// if the preemption limit of the current window is reached. Errors: those of the stops.
     fn force(&mut self, kernel: &mut Kernel, id: u64) -> Result<bool> {
         let Some(request) = self.open.get(&id) else { return Ok(true) };
         let choices = request.choices(kernel);
@@ -243,7 +244,8 @@ impl Requests {
         Ok(true)
     }
 
-    /// Returns whether the requesting user stays behind the users of the victims, including all amounts taken for it and not started yet.
+    /// Returns whether the requesting user stays behind the users of the victims, counting all amounts that are taken for it and not used
+    /// yet.
     fn is_fair(&self, kernel: &Kernel, id: u64, request: &Request) -> bool {
         let user = kernel.set(request.set).user;
         let taken =
@@ -255,7 +257,7 @@ impl Requests {
         stays_behind(kernel, user, gains, &givers)
     }
 
-    /// Starts the task of a complete reservation, if the policy still admits it.
+    /// Starts the task of a request with a complete reservation, if the policy still admits it.
     fn start_one(&mut self, kernel: &mut Kernel, id: u64) -> Result<()> {
         let Some(&Request { queue, set, machine, .. }) = self.open.get(&id) else { return Ok(()) };
         if kernel.head(queue) != Some(set) || !kernel.admits(queue, 1) {
@@ -271,11 +273,12 @@ impl Requests {
         Ok(())
     }
 
-    /// Makes requests for queues with a next task that fits nowhere, the most urgent first. Returns whether a deadline is now.
+    /// Makes requests for queues with a next task that fits nowhere, the most urgent first. Returns whether a new request has its deadline
+    /// now.
     fn make(&mut self, kernel: &mut Kernel) -> Result<bool> {
         self.rounds += 1;
         let least = kernel.victims().and_then(|victims| victims.least_urgent());
-        // Where rounds end at the first queue that does not fit, the queues behind it have not been tried.
+        // If rounds end at the first queue that does not fit, the queues behind it have not been tried.
         let queues = match self.on_blocked {
             OnBlocked::Stop => kernel.first_blocked().map(|(_, queue)| queue).into_iter().collect(),
             OnBlocked::Skip | OnBlocked::Easy | OnBlocked::Conservative => kernel.blocked(),
@@ -287,7 +290,7 @@ impl Requests {
         for queue in queues {
             let Some(head) = kernel.head(queue) else { continue };
             let set = kernel.set(head);
-            // A task does not ask tasks of the same urgency.
+            // An urgent task only asks less urgent tasks.
             let useless =
                 matches!(self.rule, Some(VictimRule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
             if !set.gang && !useless {
@@ -359,8 +362,8 @@ impl Requests {
         set: SetSlot,
         pending: &HashMap<UserId, Pending>,
     ) -> Result<Option<Request>> {
-        // Under the urgent rule the more urgent task always wins. Under other rules, tasks that have just started are exempt: otherwise two
-        // tasks could preempt each other without end.
+        // Under the urgent rule, the more urgent task always preempts. Under other rules, tasks that have just started are exempt;
+        // otherwise two tasks could preempt each other without end.
         let but_of = (!matches!(self.rule, Some(VictimRule::Urgent(_)))).then_some(kernel.now());
         let scope = kernel.queues().scope(queue);
         let keyed = matches!(self.rule, Some(VictimRule::Order(_)));
@@ -394,7 +397,7 @@ impl Requests {
         let waits = (kernel.set(set).row, kernel.set(set).since);
         let deadline = kernel.now() + self.within;
         let mut request = Request { queue, set, waits, machine, reserved, asked, room: proposal.room, deadline };
-        // Drops proposed tasks that are not needed, before any of the tasks is counted as asked.
+        // Drops proposed tasks that are not needed, before any of them counts as asked.
         request.spare(kernel);
         if request.asked.is_empty() && self.rule.is_none() {
             return Err(senseless("tasks without any of the missing resources"));

@@ -1,7 +1,7 @@
 //! Machines that slow down when their memory is over-committed, as under slots.
 //!
-//! Tasks progress at a rate that falls with the load of their machine, so their ends move while they run. After each round, [`Hosts`]
-//! recomputes the rates and ends of tasks on machines with a changed load. Machines with unchanged load cost nothing.
+//! Tasks progress at a rate that falls with the load of their machine, so their end times change while they run. After each round,
+//! [`Hosts`] recomputes the rates and ends of tasks on machines with a changed load. Machines with unchanged load cost nothing.
 
 use super::extension::Extension;
 use crate::cluster::Cluster;
@@ -18,8 +18,8 @@ const POINTS: usize = 8;
 /// Between points the slowdown is linear. Up to the first point it is 1; after the last one it continues the last segment. As text:
 /// `1:1,1.25:4`, loads and slowdowns.
 ///
-/// With ` by size` after the points, they apply to a task that uses as much memory as the machine has, and other tasks slow down in
-/// proportion to their use: a task with a certain part of its pages missing waits in proportion to the number of its pages.
+/// With ` by size` after the points, they apply to a task that uses as much memory as the machine has. Other tasks slow down in proportion
+/// to their memory, because a task waits for its missing pages, whose number is proportional to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
     /// Loads and slowdowns, in millionths; only the first `len` are used.
@@ -33,12 +33,12 @@ pub struct Slowdown {
 const BY_SIZE: &str = " by size";
 
 impl Slowdown {
-    /// Returns whether tasks take longer at any load: a curve of ones slows nothing down.
+    /// Returns whether tasks are slower at any load. A curve with only slowdowns of 1 has no effect.
     pub fn slows(&self) -> bool {
         self.points[..self.len].iter().any(|&(_, slowdown)| slowdown > ONE)
     }
 
-    /// Returns the slowdown of a machine with this use of its capacity, in millionths.
+    /// Returns the slowdown of a machine with this use and capacity, in millionths.
     pub fn at(&self, used: u64, capacity: u64) -> u64 {
         if used == 0 {
             return ONE;
@@ -179,7 +179,7 @@ impl Hosts {
             Change::Started { ticket, tasks, size, end } => {
                 let host = self.touch(tasks.machine, now);
                 host.used += size * u64::from(tasks.count.get());
-                // Tasks without an end have no end to move.
+                // Tasks without an end time keep none.
                 if end == Time::NEVER {
                     return;
                 }

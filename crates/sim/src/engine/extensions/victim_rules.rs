@@ -2,14 +2,14 @@
 //!
 //! *Urgent*: tasks of lower priority, of the users that the rule permits ([`PreemptFrom`]).
 //!
-//! *Order*: tasks behind the waiting one in the order of the run, as in shortest remaining time or least attained service with preemption.
-//! Under a policy of one line (`line/srpt`) the victims are tasks of all users. Under all other policies the order applies inside users
-//! (`drf/srpt`), and the victims are tasks of the same user.
+//! *Order*: tasks behind the waiting task in the job order of the run, as in shortest remaining time or least attained service with
+//! preemption. Under a policy of one line (`line/srpt`) the victims are tasks of all users. Under all other policies the order applies
+//! inside users (`drf/srpt`), and the victims are tasks of the same user.
 //!
-//! *Share*: tasks of users that are ahead, while the receiving user stays behind the giving one: a user gets room only if its share with
-//! the task is at most that of each giver without the tasks that it gives. This is the first of Kueue's strategies for fair sharing
-//! ("LessThanOrEqualToFinalShare"), here with the policy's own ranks. Afterwards the giver is not behind the receiver, so it cannot reclaim
-//! from it until another change occurs.
+//! *Share*: tasks of users with larger shares. A user gets room only if its share, with the task, is at most the share of each giving user
+//! without the tasks that it gives. This is the first of Kueue's strategies for fair sharing ("LessThanOrEqualToFinalShare"), here with
+//! the policy's own ranks. Afterwards the giver is not behind the receiver, so the giver cannot take the room back until another change
+//! occurs.
 //!
 //! The rules are in `docs/cluster.md`: "Priorities and giving back", "Room for what is first in the order" and "Room for fair shares".
 
@@ -40,8 +40,8 @@ named! {
 /// The rule that stops tasks of lower priority, the least urgent first, until some machine has room.
 pub struct Urgent {
     from: PreemptFrom,
-    /// The last requesting user with the version of the running tasks, and whether each user may be asked, by id and partition; users
-    /// beyond the end may be.
+    /// The last requesting user and the version of the running tasks, and whether each user may be asked, by id and partition. Users
+    /// beyond the end of the list may be asked.
     eligible: (Option<(u64, UserId)>, Vec<bool>),
 }
 
@@ -80,8 +80,8 @@ impl Preemption for Urgent {
     }
 }
 
-/// Returns whether each user may be asked, by id and partition; users beyond the end may be. Errors: a policy without the required quota
-/// groups.
+/// Returns whether each user may be asked, by id and partition; users beyond the end of the list may be asked. Errors: a policy without
+/// the required quota groups.
 fn eligible(from: PreemptFrom, requester: UserId, running: &dyn RunningView, books: &Books) -> Result<Vec<bool>> {
     let partitions = books.partitions();
     let users = 0..books.users() as u32;
@@ -133,12 +133,12 @@ fn above_quota(groups: &dyn Groups, running: &dyn RunningView, books: &Books) ->
     Ok(who.map(over).collect())
 }
 
-/// The rule that stops the last tasks in the order first; equal keys follow the order of stopping.
+/// The rule that stops the last tasks in the job order first. Tasks with equal keys are stopped in the usual order of stopping.
 #[derive(Default)]
 pub struct VictimOrder {
     /// Whether the sets of all users are in one order.
     one_line: bool,
-    /// The largest key of running tasks, for a version of them.
+    /// The largest key of running tasks, with the version of the running tasks that it is valid for.
     last: Option<(u64, u128)>,
 }
 
@@ -204,11 +204,11 @@ impl Preemption for VictimOrder {
 /// The rule that chooses victims by the shares of users, the user that is furthest ahead first.
 #[derive(Default)]
 pub struct ShareOrder {
-    /// All users with running tasks and their shares, for a version of the running tasks.
+    /// All users with running tasks and their shares, with the version of the running tasks that they are valid for.
     ahead: (Option<u64>, Vec<(Rank, UserId)>),
 }
 
-/// The room on one machine: free amounts and those of the victims chosen so far.
+/// The room on one machine: the free amounts plus the amounts of the victims chosen so far.
 struct Offer {
     room: Resources,
     asked: Vec<(u64, u32)>,
@@ -234,7 +234,8 @@ pub fn share_with(policy: &dyn Policy, user: UserId, pending: Pending, books: &B
 }
 
 impl ShareOrder {
-    /// Returns the users ahead of a share after their pending losses, the furthest first; among equal ones the last to appear first.
+    /// Returns the users whose shares, after their pending losses, are above this share. The largest share is first; among equal shares
+    /// the user that appeared last is first.
     fn ahead_of(&mut self, share: Rank, shares: &dyn Shares, running: &dyn RunningView, books: &Books) -> Vec<UserId> {
         let users = || (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
         if self.ahead.0 != Some(running.version()) {
@@ -298,7 +299,7 @@ impl Preemption for ShareOrder {
     }
 }
 
-/// Adds as many of a user's tasks to an offer as are needed and fair. Returns whether any were added.
+/// Adds tasks of a user to an offer: as many as are needed and as the share rule permits. Returns whether any were added.
 fn give(
     tasks: &RunningTasks,
     offer: &mut Offer,
@@ -333,13 +334,13 @@ pub fn stays_behind(kernel: &Kernel, user: UserId, gains: Resources, givers: &Ha
     givers.iter().map(without).all(|without| without >= with)
 }
 
-/// By machine, the free amounts with those of the victims so far, and the victims by key.
+/// By machine, the free amounts including those of the victims so far, and the victims by key.
 #[derive(Default)]
 struct Gathered(HashMap<MachineId, (Resources, Vec<(u64, u32)>)>);
 
 impl Gathered {
-    /// Adds as many of equal tasks (key, machine, number, and amounts of each) as are needed for the shortage there. Returns the proposal
-    /// once that machine has enough room.
+    /// Adds equal tasks (key, machine, number, and amounts of each): as many as are needed to cover the shortage on their machine. Returns
+    /// the proposal once this machine has enough room.
     fn add(
         &mut self,
         ask: &Ask,

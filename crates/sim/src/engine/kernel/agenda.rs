@@ -1,11 +1,12 @@
 //! The clock and the queue of future events, shared by the engine and the control plane.
 //!
-//! Entries leave in order of [`EventKey`]: time, class, then insertion order. An entry is one 128-bit number, which halves its cost against
-//! a struct. Its payload is in a slab with generations, so cancelling is cheap and a stale ticket is harmless.
+//! Entries leave in order of [`EventKey`]: time, class, then insertion order. An entry is packed into one 128-bit number; a struct with
+//! the same fields takes twice the time. The event of an entry is in a slab with generations, so cancelling is cheap and an outdated
+//! ticket is harmless.
 //!
-//! Only the next entries are in a heap, small enough for the cache. All others are unsorted in tiers, a later tier for later times. A tier
-//! is halved repeatedly when it is reached (a quicksort that sorts no more than necessary). With 100,000 future events, a single heap costs
-//! a cache miss per level.
+//! Only the next entries are in a heap, which is small enough for the cache. All other entries are in unsorted tiers, each of which covers
+//! a range of times. When a tier is reached, it is halved repeatedly (a quicksort that sorts no more than necessary). With 100,000 future
+//! events, a single heap costs a cache miss per level.
 
 use std::cmp::Reverse;
 
@@ -68,7 +69,7 @@ struct AgendaEntry<E> {
 /// The maximum number of entries in the heap; beyond it the later half becomes a tier.
 const NEAR: usize = 1024;
 
-/// Unsorted entries, none before `from` and all before those of the next later tier.
+/// Unsorted entries. None is before `from`, and all are before the entries of the next tier.
 #[derive(Clone, Debug)]
 struct Tier {
     from: u128,
@@ -191,7 +192,7 @@ impl<E> Agenda<E> {
         Ticket { slot, generation: entry.generation }
     }
 
-    /// Cancels a scheduled event and returns it; `None` if it has happened or was cancelled before.
+    /// Cancels a scheduled event and returns it; `None` if it has already happened or was already cancelled.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<E> {
         let entry = self.slab.get_mut(ticket.slot as usize).filter(|entry| entry.generation == ticket.generation)?;
         let event = entry.event.take();
@@ -231,12 +232,13 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// Prefetches the events that come soon into the cache, and returns the next one; `None` if there is none, if it was cancelled, or if
-    /// it is not known yet.
+    /// Prefetches the next few events into the cache. Returns the next event, or `None` if there is none, if it was cancelled, or if the
+    /// heap is empty and the next event is still in a tier.
     pub fn fetch_ahead(&self) -> Option<&E> {
         let slot = |entry: &Reverse<u128>| EventKey::unpack(entry.0).1 as usize;
         let next = slot(self.entries.near.peek()?);
-        // One of the four entries after the first is the second; an event may span two cache lines.
+        // The second event is a child of the root, so it is one of the next four entries of the heap. The following slot is prefetched
+        // too, since an event may span two cache lines.
         for later in self.entries.near.iter().skip(1).take(4).map(slot) {
             prefetch_index(&self.slab, later);
             prefetch_index(&self.slab, later + 1);
@@ -258,7 +260,7 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// Frees a slot, which may be used again only once its entry has left the heap or the tiers.
+    /// Frees a slot, which may be used again only after its entry has left the heap or its tier.
     fn release(&mut self, slot: u32) {
         let entry = &mut self.slab[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
@@ -295,7 +297,7 @@ mod tests {
         assert_eq!(order, ["c", "b", "e", "a", "d"]);
     }
 
-    /// Events at few instants and at many, enough for several tiers; in one phase more events leave than arrive.
+    /// Events are at few or at many instants, and are enough for several tiers. In the last phase more events leave than arrive.
     #[test]
     fn agrees_with_a_sorted_map_under_random_use() {
         for (seed, steps, instants) in [(1, 60_000, 50), (2, 60_000, 1 << 40), (3, 60_000, 3)] {

@@ -1,8 +1,9 @@
 //! Arrivals: rows of the source become task sets and jobs.
 //!
-//! At each instant all of its rows are taken from the source, and the following rows of a job that straddles instants, so that all stages
-//! of a job are known when the job is checked. [`Intake`] keeps the rows that are submitted later until their instant; rows that wait for a
-//! stage are kept with their job. Rows that can never start are only reported to the recorder.
+//! At each instant all rows of this instant are taken from the source. If the rows of a job are submitted at several instants, its later
+//! rows are taken too, so that all stages are known when the job is checked. [`Intake`] stores rows that were taken early until their
+//! instant of submission; rows that wait for a stage are stored with their job. Rows that can never start are only reported to the
+//! recorder.
 
 use super::Kernel;
 use super::changes::Change;
@@ -79,9 +80,9 @@ impl Kernel<'_> {
         self.add_set(job, row)
     }
 
-    /// Takes the next row of the source before the first step, which must be the only one of its job, and enqueues it. `since` is the
-    /// earliest instant at which it could have started. Errors: those of the row, and [`Error::Mismatch`] if there is none, or it is not
-    /// the only one of its job.
+    /// Takes the next row of the source before the first step, and enqueues it. The row must be the only one of its job. `since` is the
+    /// earliest instant at which it could have started. Errors: those of the row, and [`Error::Mismatch`] if there is no row, or if it is
+    /// not the only one of its job.
     pub fn enter(&mut self, since: Time) -> Result<Option<SetSlot>> {
         let wrong = |problem: &str| Err(Error::Mismatch { problem: problem.to_owned() });
         let Some((row, job, submit)) = self.context.source.peek()?.map(|set| (set.row, set.job, set.submit)) else {
@@ -107,8 +108,8 @@ impl Kernel<'_> {
     }
 
     /// Enters the next row like [`Kernel::enter`], and starts its tasks on these machines with these counts, whatever the policy decides.
-    /// Errors: [`Error::Mismatch`] also if they cannot run there, or the counts do not sum to all tasks; the message is to follow the name
-    /// of the tasks.
+    /// Errors: as [`Kernel::enter`], and [`Error::Mismatch`] if the tasks cannot run on these machines or the counts do not add up to all
+    /// tasks. The caller puts the name of the tasks before the message.
     pub fn begin(&mut self, parts: &[(MachineId, u32)], since: Time) -> Result<()> {
         let wrong = |problem: String| Err(Error::Mismatch { problem });
         let Some(slot) = self.enter(since)? else { return wrong("larger than any machine".to_owned()) };
@@ -138,7 +139,7 @@ impl Kernel<'_> {
     fn enqueue_later(&mut self) {
         while let Some(entry) = self.intake.later.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let slot = entry.remove();
-            // A stage released it at the instant of its submission: it counts as an arrival.
+            // If a stage released the row at the instant of its submission, the row counts as an arrival.
             if let Some(at) = self.intake.released.iter().position(|(_, released)| *released == slot) {
                 self.intake.released.swap_remove(at);
                 self.work.sets[slot].awaits_stage = false;
@@ -149,7 +150,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Submits a set: its tasks are queued now, or once the control plane knows the request.
+    /// Submits a set: its tasks are queued now or, under a control, when the request is known.
     fn submit(&mut self, slot: SetSlot) {
         if self.settings.delegates {
             self.changes.push(Change::Submitted(slot));
@@ -306,7 +307,7 @@ impl Kernel<'_> {
             let now = self.now;
             let set = &mut self.work.sets[slot];
             set.awaits_stage = false;
-            // The stage ended before the row was submitted: the row waits for its arrival.
+            // The stage ended before the row was submitted, so the row waits for its submission.
             if set.release > now {
                 continue;
             }

@@ -8,7 +8,7 @@ use super::site::devices_of;
 use crate::cluster::Hardware;
 
 impl Kernel<'_> {
-    /// Recomputes all sums. Panics: if a sum differs (a programmer error); for audited runs.
+    /// Recomputes all sums and compares them. Panics: if a sum differs (a programmer error); for audited runs.
     pub fn audit(&self) {
         self.books.audit(self.now);
         self.audit_waiting();
@@ -26,8 +26,8 @@ impl Kernel<'_> {
             *left.entry(set.job).or_default() += u64::from(set.left);
         }
         for (job, sum) in left {
-            // Tasks that are too large stay in the job's count, without a set.
-            assert!(self.work.jobs[job].left >= sum, "the tasks left of a job add up at {:?}", self.now);
+            // Tasks that are too large for the cluster count for the job, but have no set.
+            assert!(self.work.jobs[job].left >= sum, "the remaining tasks of a job add up at {:?}", self.now);
         }
     }
 

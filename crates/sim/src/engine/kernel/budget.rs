@@ -26,7 +26,7 @@ pub struct PreemptionLimits {
 }
 
 impl PreemptionLimits {
-    /// Returns whether a preemption has other costs than the loss of all work.
+    /// Returns whether checkpoints or a restart delay are set.
     pub fn costs(&self) -> bool {
         self.checkpoint > Span::ZERO || self.restart_delay > Span::ZERO
     }
@@ -67,7 +67,7 @@ pub struct PreemptionBudget {
     limit: Option<StopLimit>,
     /// Instants within the limit's span, and the number of preemptions at each.
     stopped: VecDeque<(Time, u32)>,
-    /// Earliest time at which a preemption that was requested since the beginning of the round becomes possible.
+    /// The earliest time at which a preemption that was refused in this round becomes possible.
     again: Cell<Option<Time>>,
 }
 
@@ -102,7 +102,7 @@ impl PreemptionBudget {
         self.limit.is_none_or(|limit| tasks <= limit.most)
     }
 
-    /// Returns whether tasks that started then are exempt for now, since their run time is too short.
+    /// Returns whether tasks that started at `start` are exempt for now, because their run time is too short.
     pub fn spares(&self, start: Time) -> bool {
         let old = start + self.min_run;
         if self.min_run == Span::ZERO || old <= self.now {
@@ -139,7 +139,7 @@ impl PreemptionBudget {
 /// The number of preemptions without progress after which a run is examined.
 pub(super) const MOST: u64 = 10_000;
 
-/// The number of preemptions per running task that applies instead if it is larger in total.
+/// The number of preemptions per running task; its product with the running tasks applies instead if it is larger.
 pub(super) const MOST_PER_TASK: u64 = 10;
 
 /// The maximum number of jobs that an error names.

@@ -1,7 +1,8 @@
-//! The change log: what the kernel has done since a reader last looked, in order; and the users with changed accounts.
+//! The change log: the kernel's changes since a reader last read them, in order; and the users with changed accounts.
 //!
 //! A change is recorded only if a reader of this run has subscribed to its kind. Each reader has its own position in the log; the log is
-//! emptied when all readers have read everything. Policy and recorder have lists of changed users instead, with each user once.
+//! emptied when all readers have read everything. For the policy and the recorder there are lists of changed users instead, which contain
+//! each user once.
 
 use std::ops::BitOr;
 
@@ -19,7 +20,7 @@ pub enum Change {
     Joined(SetSlot),
     /// No task of the set waits any more.
     Left(SetSlot),
-    /// Tasks began that would end at `end` at full speed, each with this demand for the watched resource.
+    /// Tasks began. At full speed they end at `end`; `size` is the demand of each task for the watched resource.
     Started { ticket: Ticket, tasks: Running, size: u64, end: Time },
     /// Tasks no longer run on a machine; together they demanded this amount of the watched resource.
     Ended { machine: MachineId, amount: u64 },
@@ -167,7 +168,7 @@ pub(super) struct ChangedUsers {
     pub since_instant: Vec<UserId>,
 }
 
-/// The lists that contain a user, in one place: with many users each list entry is a cache miss.
+/// The lists that contain a user. The marks are in one struct because, with many users, each access is a cache miss.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     round: bool,
@@ -186,8 +187,8 @@ impl ChangedUsers {
         if !std::mem::replace(&mut marks.round, true) {
             self.since_round.push(user);
         }
-        // The lists are separate: a change within a round is new to the policy in the next round, but is reported at the end of this
-        // instant.
+        // The lists are separate because a change within a round is read by the policy in the next round, and by the recorder at the end
+        // of this instant.
         if !std::mem::replace(&mut marks.instant, true) {
             self.since_instant.push(user);
         }

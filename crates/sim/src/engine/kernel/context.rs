@@ -1,4 +1,4 @@
-//! The run context: the objects that the engine calls during a run, borrowed or owned.
+//! The run context: the objects that the engine calls during a run. They are borrowed or owned.
 
 use std::ops::{Deref, DerefMut};
 

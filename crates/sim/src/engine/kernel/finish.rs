@@ -1,8 +1,8 @@
 //! Ends of tasks, their sets and jobs, and the end of the run.
 //!
-//! Every end updates the order inside users, the books and the machines, reports the tasks to the recorder, and removes them from their
-//! job. Sets and jobs without remaining tasks are freed, which may release rows that wait for a stage and, in a closed loop, the next job.
-//! The end of the run reports running and waiting tasks and unfinished jobs.
+//! Every end updates the job order, the books and the machines, reports the tasks to the recorder, and removes them from their job. Sets
+//! and jobs without remaining tasks are freed, which may release rows that wait for a stage and, in a closed loop, the next job. The end
+//! of the run reports running and waiting tasks and unfinished jobs.
 
 use super::Kernel;
 use super::changes::{Change, ChangeKinds};
@@ -14,20 +14,21 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Time, UserId};
 
 impl Kernel<'_> {
-    /// Prefetches the state of a user that is about to change; with 100,000 users it has left the cache since its last change.
+    /// Prefetches the state of a user that is about to change. With 100,000 users, the state has left the cache since the user's last
+    /// change.
     pub fn fetch_user(&self, user: UserId) {
         self.books.fetch(user);
         self.work.queues.fetch(user);
         self.context.recorder.fetch(user);
     }
 
-    /// Ends the tasks at their end times. With attempts that may fail, and under a backend, the tasks are only collected or recorded for
-    /// the extension. Errors: the recorder's.
+    /// Ends the tasks at their end times. If attempts may fail, or under a backend, the tasks are only collected or recorded, and an
+    /// extension ends them. Errors: the recorder's.
     pub fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
-            // Prefetches the data of the next end while the processor works on this one. With many concurrent tasks the data have left the
-            // cache since the start.
+            // Prefetches the data of the next end while the processor works on this end. With many concurrent tasks, the data have left
+            // the cache since the start of the tasks.
             let next = self.running.fetch_ahead().map(|next| (next.set, next.job));
             if let Some((set, job)) = next {
                 self.work.sets.fetch(set);
@@ -54,8 +55,8 @@ impl Kernel<'_> {
         std::mem::take(&mut self.running.due)
     }
 
-    /// Ends tasks that completed at `at`, and keeps their room until [`Kernel::release_room`]. Returns their room and devices. Errors: the
-    /// recorder's.
+    /// Ends tasks that completed at `at`. Their room stays reserved until [`Kernel::release_room`]. Returns their room and devices.
+    /// Errors: the recorder's.
     pub fn finish_in_place(&mut self, tasks: &Running, at: Time) -> Result<(ReservedRoom, Vec<DevicePart>)> {
         let room = self.reserved_room(tasks);
         self.work.sets[tasks.set].left -= tasks.count.get();

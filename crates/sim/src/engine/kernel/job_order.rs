@@ -1,8 +1,8 @@
-//! Task sets in another order than the usual one: the keys of the order, and the facts of sets and jobs that keys depend on.
+//! Task sets in a job order other than the default: the keys of the order, and the data of sets and jobs that keys depend on.
 //!
 //! [`Ordered`] keeps all queued sets in one sorted structure, by queue and key. Keys of a job's sets are recomputed before each round if
-//! tasks of the job started, ended or were stopped, and before every round while keys change with time and tasks of the job run. The
-//! service and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any instant.
+//! tasks of the job started, ended or were stopped, and before every round if keys change with time and tasks of the job run. The service
+//! and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any instant.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::policy::job_order::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
-/// The sort key of a set in its queue: the order's key, then the usual order.
+/// The sort key of a set in its queue: the key of the job order, then the default order.
 type SetKey = (QueueId, u128, (u128, u32), SetSlot);
 
-/// The facts of a set that an order may use, besides those of [`ActiveSet`].
+/// The data of a set that a job order may use, besides those of [`ActiveSet`].
 #[derive(Clone, Copy, Debug, Default)]
 struct SetFacts {
     key: u128,
@@ -33,7 +33,7 @@ struct SetFacts {
     breadth: u64,
 }
 
-/// The facts of a job that an order may use.
+/// The data of a job that a job order may use.
 #[derive(Clone, Debug, Default)]
 struct JobFacts {
     id: JobId,
@@ -115,7 +115,7 @@ impl Ordered {
         (job.size, job.open) = (job.size + size, job.open + size);
     }
 
-    /// Returns the largest share of the cluster that a task demands of any resource, in steps of [`WHOLE`], rounded up.
+    /// Returns the largest share of the cluster, over all resources, that a task demands, in steps of [`WHOLE`], rounded up.
     fn breadth(&self, demand: &Resources) -> u64 {
         let parts = demand.0.iter().zip(self.capacity.0).filter(|(_, capacity)| *capacity > 0);
         let part = |(demand, capacity): (&u64, u64)| {
@@ -124,7 +124,7 @@ impl Ordered {
         parts.map(part).max().unwrap_or(0).max(1)
     }
 
-    /// Copies the facts of a set to the set of its stopped tasks.
+    /// Copies the data of a set to the set of its stopped tasks.
     pub fn again(&mut self, from: SetSlot, slot: SetSlot) {
         self.insert(slot, self.sets[from.index()]);
     }
@@ -143,7 +143,7 @@ impl Ordered {
         self.jobs[job.index()].open += u128::from(self.sets[slot.index()].each);
     }
 
-    /// Removes the work of one of two instances of a task that has left its queue permanently.
+    /// Removes the work of an instance of a task that has left its queue permanently; the other instance remains.
     pub fn withdrawn(&mut self, slot: SetSlot, job: JobSlot) {
         self.jobs[job.index()].open -= u128::from(self.sets[slot.index()].each);
     }
@@ -217,7 +217,8 @@ impl Ordered {
         self.line.range(least..).take_while(move |(of, ..)| *of == queue).map(|(.., slot)| *slot)
     }
 
-    /// Returns when a running job's key next changes without a start or end of its tasks; `None` if it never does, or changes continuously.
+    /// Returns the instant at which a running job's key next changes without a start or end of its tasks. Returns `None` if the key never
+    /// changes, or changes continuously.
     pub fn changes(&self, job: JobSlot, now: Time) -> Option<Time> {
         let facts = &self.jobs[job.index()];
         self.order.changes(&facts.view(now), facts.breadth, now)
@@ -240,14 +241,14 @@ impl Ordered {
         self.touched.insert(job);
     }
 
-    /// Updates the sort key of a queued set after its next task has changed; the number of the task orders sets of one row.
+    /// Updates the sort key of a queued set after its next task has changed. The number of the next task is part of the sort key.
     pub fn renumber(&mut self, sets: &Sets, slot: SetSlot) {
         self.line.remove(&self.sort_key(slot, &sets[slot]));
         self.sets[slot.index()].number = sets[slot].number;
         self.line.insert(self.sort_key(slot, &sets[slot]));
     }
 
-    /// Records that tasks no longer run; if they have ended, their job has less work left.
+    /// Records that tasks no longer run. If they have `ended`, the remaining work of their job is reduced.
     pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
         let count = u128::from(tasks.count.get());
         let each = if ended { u128::from(self.sets[tasks.set.index()].each) } else { 0 };
@@ -262,7 +263,7 @@ impl Ordered {
         self.touched.insert(tasks.job);
     }
 
-    /// Recomputes the keys that may have changed, before each round. Returns the queues of sets with another key.
+    /// Recomputes the keys that may have changed, before each round. Returns the queues of sets whose key has changed.
     pub fn rekey(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
         let mut moved = Vec::new();
         let jobs = std::mem::take(&mut self.touched);

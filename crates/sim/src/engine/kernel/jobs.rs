@@ -1,8 +1,8 @@
 //! Active jobs, in a slab, with their stages.
 //!
-//! A job is opened with its first row, completed when all of its rows are known, and freed when its last task has ended. A row that depends
-//! on stages is postponed until every stage that it names has ended. The ideal completion time of a job, on an empty cluster without
-//! limits, is computed when the job is completed.
+//! A job is opened with its first row, checked (`complete`) when all of its rows are known, and freed when its last task has ended. A row
+//! that depends on stages is postponed until every stage that it names has ended. The ideal completion time of a job, on an empty cluster
+//! without limits, is computed when all of its rows are known.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -34,7 +34,7 @@ pub struct ActiveJob {
 
 const _: () = assert!(size_of::<ActiveJob>() == 64, "an active job is one line of the cache");
 
-/// The stages of a job that has any.
+/// The stages of a job with stages.
 #[derive(Clone, Debug, Default)]
 struct Stages {
     rows: Vec<StageRow>,
@@ -69,7 +69,8 @@ impl Stages {
         after.iter().all(|stage| !self.open(*stage))
     }
 
-    /// Returns the length of the longest chain of stages from the job's submission; rows of a cycle count as if they waited for no stage.
+    /// Returns the length of the longest chain of stages from the job's submission. Rows that depend on each other in a cycle count as if
+    /// they waited for no stage.
     fn ideal(&self) -> Span {
         let mut ends: Vec<(u32, Span)> = self.left.iter().map(|(stage, _)| (*stage, Span::ZERO)).collect();
         let end_of = |ends: &[(u32, Span)], row: &StageRow| {
@@ -208,7 +209,7 @@ impl Jobs {
         true
     }
 
-    /// Counts one more row of a stage: some tasks of a row will start again, as a row of their own.
+    /// Counts one more row of a stage, because some tasks of a row will start again as a separate set.
     pub fn row_split(&mut self, slot: JobSlot, stage: u32) {
         let Some(stages) = &mut self[slot].stages else { return };
         if let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) {

@@ -1,7 +1,7 @@
 //! Launches: tasks get their machines, and begin at once or on an order of the control plane.
 //!
-//! A launch updates the books, the machines and the order inside users during the round. The launched tasks begin after the round; only
-//! then are their run times computed and their ends scheduled.
+//! A launch updates the books, the machines and the job order during the round. The launched tasks begin after the round; only then are
+//! their run times computed and their ends scheduled.
 
 use std::num::NonZeroU32;
 
@@ -35,8 +35,8 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Begins launched tasks and schedules their end. `again` means that they have begun before, and are not recorded as launched a second
-    /// time. Errors: [`Kernel::within_time`]'s.
+    /// Begins launched tasks and schedules their end. `again` means that the tasks have begun before, so that they are not recorded as
+    /// launched a second time. Errors: [`Kernel::within_time`]'s.
     pub fn begin_tasks(&mut self, mut launch: Running, again: bool) -> Result<Ticket> {
         let reach = self.reach(launch.set, launch.machine);
         let set = &self.work.sets[launch.set];
@@ -67,8 +67,8 @@ impl Kernel<'_> {
         Ok(ticket)
     }
 
-    /// Splits off the last tasks of a running entry, all after the first `count`, as an entry of their own. Returns their ticket and the
-    /// tasks. Panics: unless the entry runs and has more than `count` tasks (a programmer error). Errors: [`Kernel::within_time`]'s.
+    /// Divides a running entry: all tasks after the first `count` become a new entry. Returns their ticket and the tasks. Panics: unless
+    /// the entry runs and has more than `count` tasks (a programmer error). Errors: [`Kernel::within_time`]'s.
     pub fn split(&mut self, ticket: Ticket, count: u32) -> Result<(Ticket, Running)> {
         let running = self.running.get_mut(ticket).expect("what runs has a ticket");
         let (first, tasks) = running.split(running.count.get().saturating_sub(count));
@@ -81,7 +81,7 @@ impl Kernel<'_> {
         Ok((self.running.start(&self.work.sets, tasks, end), tasks))
     }
 
-    /// Moves the end of running tasks to another instant. Returns their new ticket; `None` if they do not run any more. Errors:
+    /// Moves the end of running tasks to another instant. Returns their new ticket; `None` if the tasks no longer run. Errors:
     /// [`Kernel::within_time`]'s.
     pub fn reschedule(&mut self, ticket: Ticket, end: Time) -> Result<Option<Ticket>> {
         let Some(tasks) = self.running.cancel(&self.work.sets, ticket) else { return Ok(None) };
@@ -102,7 +102,7 @@ impl Kernel<'_> {
         Err(Error::Mismatch { problem })
     }
 
-    /// Launches the next tasks of a waiting set, a number on each machine, which must have room. The tasks begin when
+    /// Launches the next tasks of a waiting set, with the given number on each machine. The machines must have room. The tasks begin when
     /// [`Kernel::start_launched`] is called. The caller updates the state of the queue.
     pub fn launch(&mut self, slot: SetSlot, parts: &[(MachineId, u32)]) {
         let (queue, user) = (self.work.sets[slot].queue, self.work.sets[slot].user);
@@ -129,11 +129,12 @@ impl Kernel<'_> {
         }
         let alone = self.site.devices.is_some() || self.running.attempts.is_some();
         for &(machine, count) in parts {
-            // Tasks of one set that start together on one machine also end together, so they are one entry. Tasks with devices or with
-            // faults are an entry each.
+            // Tasks of one set that start together on one machine also end together, so they are one entry. With devices or faults, each
+            // task is an entry of its own.
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
-                // With devices, tasks are allocated one by one: the devices of a task may depend on the rest of its machine.
+                // With devices, tasks are allocated one by one, because the choice of a task's devices depends on what is left of the
+                // machine.
                 (0..each).for_each(|_| self.site.machines.allocate(machine, self.work.sets.needs(slot).1));
                 let set = &mut self.work.sets[slot];
                 let first = set.number;
@@ -167,7 +168,7 @@ impl Kernel<'_> {
         TasksOfRow { tasks: *tasks, row: self.work.sets[set].row, gang, endless }
     }
 
-    /// Returns whether the tasks of a set lose their units together, as a gang does unless its tasks are marked stable.
+    /// Returns whether the tasks of a set lose their units together, which is the case for a gang unless its tasks are marked stable.
     pub fn stops_together(&self, set: SetSlot) -> bool {
         let set = &self.work.sets[set];
         set.gang && !set.stable

@@ -1,11 +1,11 @@
 //! The line of blocked queues in rank order, searched for the first one with a next task that fits a freed machine.
 //!
-//! A line is a sorted list in blocks, and blocks form groups. Demands are divided into classes: members of a class need about the same
-//! amount of every resource but the leading one. Each block and group stores, per class, the smallest need of the leading resource. A
+//! A line is a sorted list in blocks, and blocks form groups. Demands are divided into classes: the members of a class need about the same
+//! amount of every resource except the leading one. Each block and group stores, per class, the smallest need of the leading resource. A
 //! search thus skips blocks without a fitting demand, and its cost is charged to the queues it finds.
 //!
-//! Two simpler designs collapse at 10^4 users: a linear scan over users, and a search by the largest free amount of each resource over all
-//! machines, since heads that fit no single machine are found again and again.
+//! Two simpler designs collapse at 10^4 users. One is a linear scan over users. The other compares with the largest free amount of each
+//! resource over all machines, and finds queues again and again whose next task fits no single machine.
 
 use super::ids::QueueId;
 use crate::cluster::Machines;
@@ -20,7 +20,7 @@ pub struct LineKey {
     pub rank: Rank,
     /// The order among equal ranks; different for every user.
     pub tie: u64,
-    /// The order among the sets of one user: row by row, or the key of another order inside users.
+    /// The order among the task sets of one user: the row, or the key of another job order.
     pub turn: u128,
     /// The order within equal `turn`: the number of the task in its row, or the age of the queue.
     pub number: u32,
@@ -42,7 +42,7 @@ struct Block {
     classes: Vec<u8>,
     /// Demands: one run of `BLOCK` amounts per dimension.
     needs: Vec<u64>,
-    /// A lower bound per class, recomputed exactly when a scan finds nothing.
+    /// A lower bound per class. A scan that finds nothing, and a split, make it exact.
     least: Least,
 }
 
@@ -82,7 +82,7 @@ impl Block {
         }
     }
 
-    /// Moves the upper half into a new block.
+    /// Moves the second half of the members into a new block.
     fn split(&mut self, lead: usize) -> Block {
         let (half, len) = (self.len() / 2, self.len());
         let mut upper = Block::new(self.needs.len() / BLOCK);
@@ -122,7 +122,7 @@ pub struct Line {
     /// A lower bound per class for each group of blocks.
     groups: Vec<Least>,
     len: usize,
-    /// The block of the last access; the next access is nearly always close to it.
+    /// The block of the last access; the next access is usually close to it.
     latest: usize,
 }
 
@@ -254,7 +254,7 @@ pub const CLASSES: usize = 16;
 /// Classes of demands, each with a floor: its members need at least this amount of every resource but the leading one.
 ///
 /// The first sixteen combinations become classes of equal demands. Any further combination joins the class with the highest floor that it
-/// reaches.
+/// reaches. A combination that reaches no floor joins the lowest class, whose floor is lowered.
 #[derive(Clone, Debug)]
 pub struct Classes {
     /// The resource that distinguishes members of a class.
@@ -310,7 +310,7 @@ impl Classes {
     }
 }
 
-/// Returns the sum of the binary logarithms, since amounts of different resources are not comparable.
+/// Returns the sum of the binary logarithms of the amounts. Logarithms are used because the units of resources differ.
 fn height(floor: &[u64]) -> u32 {
     floor.iter().map(|amount| u64::BITS - amount.leading_zeros()).sum()
 }
@@ -360,13 +360,13 @@ impl Offers {
         self.version = u64::MAX;
     }
 
-    /// Updates a machine that has less free; returns whether it is one of these.
+    /// Updates a machine whose free amounts have shrunk. Returns whether the machine is one of the freed ones.
     pub fn less(&mut self, machine: MachineId, machines: &Machines, classes: &Classes) -> bool {
         let Ok(at) = self.machines.binary_search(&machine) else { return false };
         let free = &mut self.free[at * self.dims..][..self.dims];
         let before = free[classes.lead];
         free.copy_from_slice(machines.free(machine).slice(self.dims));
-        // Bounds of classes added since are computed before the next search.
+        // The bounds of classes that were added since then are computed before the next search.
         for (known, floor) in self.bounds.iter_mut().zip(classes.floors()) {
             if *known == before + 1 {
                 *known = bound(&self.free, classes.lead, floor);
@@ -384,7 +384,7 @@ impl Offers {
         }
     }
 
-    /// Returns whether a machine may have room for a demand of a class with this need of the leading resource. The answer is exact if all
+    /// Returns whether a machine may have room for a demand of a class with this need of the leading resource. The result is exact if all
     /// members of the class need equal amounts of the other resources.
     pub fn may_fit(&self, class: u8, lead: u64) -> bool {
         lead < self.bounds[usize::from(class)]

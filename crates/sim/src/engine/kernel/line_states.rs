@@ -1,7 +1,7 @@
 //! The state of every queue with respect to rounds: untried, blocked, postponed or idle; and the ranks that must be recomputed.
 //!
 //! A queue is *untried* if its next task may fit somewhere. It is *blocked* if its next task was tried on all machines and fitted nowhere;
-//! it is then in the [`Line`](super::line::Line) of its scope. Only a machine of the scope that was freed since then can admit the task.
+//! it is then in the [`Line`](super::line::Line) of its scope. Only a machine of the scope that is freed later can have room for the task.
 //! The verbs of the kernel keep these states up to date; rounds decide which queues are served.
 
 use super::Kernel;
@@ -20,7 +20,7 @@ pub enum QueueState {
     Idle,
     /// The next task has not been tried.
     Untried,
-    /// The next task fits no machine, except possibly those freed since.
+    /// The next task fits no machine, except possibly machines that were freed later.
     Blocked,
     /// The policy postponed the next task ([`Verdict::Wait`]).
     Postponed,
@@ -33,7 +33,7 @@ pub(super) struct QueueStates {
     /// The position of each blocked queue in its line.
     keys: Vec<LineKey>,
     untried: Vec<QueueId>,
-    /// Blocked queues of users with a changed allocation since they were ranked.
+    /// Blocked queues of users whose allocation has changed since the queues were ranked.
     rerank: Vec<QueueId>,
     /// Machines with more free room than at the last search of the lines.
     freed: Vec<MachineId>,
@@ -62,7 +62,7 @@ impl QueueStates {
         }
     }
 
-    /// Schedules a queue to be ranked again, and to be tried again if the policy postponed it.
+    /// Schedules a queue to be ranked again or, if the policy postponed it, to be tried again.
     fn recall(&mut self, queue: QueueId) {
         if self.by_queue[queue.index()] == QueueState::Postponed {
             self.by_queue[queue.index()] = QueueState::Untried;
@@ -83,7 +83,7 @@ impl Kernel<'_> {
         self.line_states.keys[queue.index()]
     }
 
-    /// Removes and returns an untried queue, the last one first. The caller tries it in this round.
+    /// Removes and returns the last untried queue. The caller tries it in this round.
     pub fn take_untried(&mut self) -> Option<QueueId> {
         self.line_states.untried.pop()
     }
@@ -112,7 +112,7 @@ impl Kernel<'_> {
         self.site.scopes.freed(&self.line_states.freed, &self.site.machines);
     }
 
-    /// Updates the offers after reservations that no launch reports.
+    /// Updates the offers after reservations, which are not launches.
     pub fn update_offers(&mut self) {
         self.site.scopes.all_less(&self.site.machines);
     }
@@ -132,7 +132,7 @@ impl Kernel<'_> {
         self.site.scopes.blocked()
     }
 
-    /// Ends a round: the machines that were freed before it are offered no longer.
+    /// Ends a round: machines that were freed before it are no longer offered.
     pub fn end_round(&mut self) {
         self.line_states.freed.clear();
         self.site.scopes.round_over();
@@ -148,7 +148,7 @@ impl Kernel<'_> {
         self.line_states.untried.push(queue);
     }
 
-    /// Marks a queue as idle because it is empty, although no round has served it.
+    /// Marks a queue as idle because it became empty outside a round.
     pub(super) fn emptied(&mut self, queue: QueueId) {
         match std::mem::replace(&mut self.line_states.by_queue[queue.index()], QueueState::Idle) {
             QueueState::Blocked => self.leave_line(queue),
@@ -172,13 +172,13 @@ impl Kernel<'_> {
         self.line_states.untried.extend(waits.then_some(queue));
     }
 
-    /// Schedules a queue for the next rank order of untried queues.
+    /// Marks a queue as untried, and adds it to the untried queues.
     pub fn set_untried(&mut self, queue: QueueId) {
         self.line_states.by_queue[queue.index()] = QueueState::Untried;
         self.line_states.untried.push(queue);
     }
 
-    /// Sets the state of a queue that the round has in its own order.
+    /// Sets the state of a queue that is in the order of the round.
     pub fn set_queue_state(&mut self, queue: QueueId, state: QueueState) {
         self.line_states.by_queue[queue.index()] = state;
     }
@@ -275,7 +275,8 @@ impl Kernel<'_> {
         let (reason, waits) = match self.context.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(Admission::Admitted),
             Verdict::No(reason) => (reason, false),
-            // A policy that postpones one of a user's tasks does not know of other tasks of the user that are tried meanwhile.
+            // A policy that postpones one task of a user does not know that other tasks of the user are tried in the meantime. So the
+            // queue is not postponed if there are such tasks.
             Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
         };
         let (state, admission) = if waits {
@@ -292,7 +293,7 @@ impl Kernel<'_> {
         Ok(admission)
     }
 
-    /// Returns whether other tasks wait that the policy cannot distinguish: of the queue's user, in the same partition.
+    /// Returns whether other tasks wait that the policy cannot distinguish: tasks of the same user in the same partition.
     fn has_rivals(&self, queue: QueueId, partition: Partition) -> bool {
         let rival = |other: QueueId| {
             other != queue && self.head(other).is_some_and(|head| self.work.sets[head].partition == partition)
@@ -304,10 +305,10 @@ impl Kernel<'_> {
 /// The policy's answer on the next task of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may start if it fits.
+    /// The task may start if it fits.
     Admitted,
-    /// It may not start in this round.
+    /// The task may not start in this round.
     Refused,
-    /// It may not start before the policy reports its user as stale.
+    /// The task may not start before the policy reports its user as stale.
     Postponed,
 }

@@ -111,15 +111,15 @@ pub struct Settings {
     pub placement: Placement,
     /// The order among users of equal rank.
     pub ties: Ties,
-    /// The order of each user's own task sets; the usual one if absent.
+    /// The order of each user's own task sets; the default order if absent.
     pub order: Option<Arc<dyn JobOrder>>,
-    /// The factors for tasks away from the machines where they would run best.
+    /// The factors of the run times of tasks that are away from their preferred machines.
     pub distance: Option<Distance>,
     /// Limits and costs of preemption.
     pub limits: PreemptionLimits,
     /// The seed of random placement.
     pub seed: u64,
-    /// Whether sets may move to wider scopes: a set is too large only if it fits no machine of the widest one.
+    /// Whether sets may move to wider scopes. Then a set is too large only if it fits no machine of its widest scope.
     pub widens: bool,
     /// The name of the rule that requires estimates of run times, if one does.
     pub estimates_for: Option<&'static str>,
@@ -151,11 +151,11 @@ pub struct Kernel<'a> {
     launches: Vec<Running>,
     /// Whether tasks were launched since the last call of [`Kernel::prepare`].
     launched: bool,
-    /// Whether the policy reclaims resources.
+    /// Whether, and for which purpose, the policy preempts running tasks.
     preempts_for: PreemptsFor,
     ties: TieBreaker,
     livelock: Livelock,
-    /// Task sets that joined a queue since the last rounds; kept only if decisions are recorded.
+    /// Task sets that joined a queue since the last round; kept only if decisions are recorded.
     joined: Vec<SetSlot>,
     /// The limits of voluntary preemption, and recent preemptions.
     budget: PreemptionBudget,
@@ -364,7 +364,7 @@ impl<'a> Kernel<'a> {
         self.settings.delegates
     }
 
-    /// Returns whether tasks were launched since the last preparation, and forgets it.
+    /// Returns whether tasks were launched since the last preparation, and resets this state.
     pub fn take_launched(&mut self) -> bool {
         std::mem::take(&mut self.launched)
     }
@@ -384,8 +384,8 @@ impl<'a> Kernel<'a> {
         self.counts.peak_running = self.counts.peak_running.max(self.books.total_running());
     }
 
-    /// Reports the end of an instant to the recorder and the policy. Returns the next instant at which the policy requires a round even
-    /// without an event. Errors: the recorder's.
+    /// Reports the end of an instant to the recorder and the policy. Returns the next instant at which the policy requires a round even if
+    /// there is no event. Errors: the recorder's.
     pub fn settle(&mut self) -> Result<Option<Time>> {
         let changed = &mut self.changes.users;
         self.context.recorder.settled(self.now, &changed.since_instant, &self.books)?;
@@ -420,15 +420,15 @@ impl<'a> Kernel<'a> {
         self.note_joined(slot);
     }
 
-    /// Records that a set has joined or left a queue; needed only if some tasks may not start on every machine.
+    /// Records that a set has joined or left a queue; only if some tasks may not start on every machine.
     fn push_queue_change(&mut self, change: Change) {
         if !self.work.queues.are_whole() {
             self.changes.push(change);
         }
     }
 
-    /// Lists a set whose request becomes known, or removes it from its queue until then. Returns false if it has this state already, or no
-    /// waiting tasks.
+    /// Lists a set whose request becomes known, or removes it from its queue until then. Returns `false` if the set already has this
+    /// state, or has no waiting tasks.
     pub fn list(&mut self, slot: SetSlot, listed: bool) -> bool {
         let set = &mut self.work.sets[slot];
         if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {

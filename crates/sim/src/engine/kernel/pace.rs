@@ -1,14 +1,14 @@
 //! The run time of a task on its machine: its duration, times a factor for the distance from its data, over the machine's speed.
 //!
-//! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1). The factors are chosen by the researcher, like the
-//! longer run times of non-local tasks in delay scheduling (Zaharia et al., EuroSys 2010, section 3.4).
+//! The levels are those of Fuxi's locality tree (Zhang et al., VLDB 2014, section 3.1). The user chooses the factors, like the longer run
+//! times of non-local tasks in delay scheduling (Zaharia et al., EuroSys 2010, section 3.4).
 
 use crate::cluster::{Cluster, Speed};
 use crate::record::Locality;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Rounding, Span, decimal};
 
-/// The factors for tasks in the rack of their preferred machine, in the same room, and in other rooms; in millionths.
+/// The factors for tasks in the rack of their preferred machine, in the same room, and in other rooms, in millionths.
 ///
 /// A task that prefers a rack or room takes equally long on all of its machines. As text: `1.1,1.3,2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

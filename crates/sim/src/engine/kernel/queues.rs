@@ -1,11 +1,11 @@
 //! The waiting task sets of every user, in the order of their launches.
 //!
-//! A user has a queue for each [`ScopeId`] that its task sets require, nearly always one: a set that waits for a machine of some kind does
-//! not block sets that may start on other machines.
+//! A user has a queue for each [`ScopeId`] that its task sets require. Most users have one queue. With separate queues, a set that waits
+//! for a certain kind of machine does not block sets that may start on other machines.
 //!
-//! A queue is a list linked through the sets themselves, one list ("thread") per priority, so that 100,000 users with no or one waiting set
-//! cost a few bytes each and no allocation. If the run has another order inside users, `inside` sorts the sets and a queue stores only its
-//! head.
+//! A queue is a list linked through the sets themselves, one list ("thread") per priority, so that 100,000 users with no or one waiting
+//! set cost a few bytes each and no allocation. If the run has another job order, `job_order.rs` sorts the sets, and a queue stores only
+//! its head.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use super::ids::{QueueId, ScopeId, SetSlot};
 use super::sets::{ActiveSet, Sets};
 use plimsoll_base::units::{Time, UserId};
 
-/// Returns the sort key within a priority: release instant, arrivals before rows that a stage released, row, number of the task. Stopped
-/// tasks keep their position.
+/// Returns the sort key within a priority: the release instant, then arrivals before rows that a stage released, then the row, then the
+/// number of the task. Stopped tasks keep their position.
 fn order(set: &ActiveSet) -> (Time, u64, u32) {
     (set.release, place(set), set.number)
 }
@@ -27,7 +27,7 @@ pub fn place(set: &ActiveSet) -> u64 {
 }
 
 /// Returns the sort key of a user's sets: priority, release and place as one number, and the number of the task. Sets of different queues
-/// may share the first number: sets of one row with stopped tasks, or with tasks that have fallen back.
+/// may share the first number, if they contain stopped tasks of one row, or tasks of one row that have fallen back.
 pub fn turn(set: &ActiveSet) -> (u128, u32) {
     (u128::from(set.priority) << 124 | u128::from(set.release.0) << 64 | u128::from(place(set)), set.number)
 }
@@ -80,7 +80,7 @@ impl Queues {
 
     /// Prefetches a user's queue for the whole cluster into the cache.
     pub fn fetch(&self, user: UserId) {
-        // Few users have other queues, so queue and user nearly always have the same number.
+        // Few users have other queues, so a queue usually has the same number as its user.
         prefetch_index(&self.all, user.index());
     }
 
@@ -129,7 +129,7 @@ impl Queues {
         (first != NONE).then_some(first)
     }
 
-    /// Returns the sets of a queue in order, in a run with the usual order inside users.
+    /// Returns the sets of a queue in order, in a run with the default job order.
     pub fn in_order(&self, sets: &Sets, queue: QueueId) -> Vec<SetSlot> {
         let QueueThreads { front, others, .. } = &self.all[queue.index()];
         let threads = std::iter::once(front).chain(others.iter().flat_map(|others| others.iter()));
@@ -137,7 +137,7 @@ impl Queues {
         threads.flat_map(|thread| std::iter::successors(some(thread.first), |slot| some(sets[*slot].next))).collect()
     }
 
-    /// Sets the head of a queue, in a run with another order inside users.
+    /// Sets the head of a queue, in a run with another job order.
     pub fn set_head(&mut self, queue: QueueId, head: Option<SetSlot>) {
         self.all[queue.index()].front.first = head.unwrap_or(NONE);
     }
@@ -202,8 +202,8 @@ impl Queues {
     }
 }
 
-/// Inserts a set into a thread, nearly always as the last. Rows released in several passes of one instant arrive out of order, and stopped
-/// tasks are nearly always first.
+/// Inserts a set into a thread, usually as the last. Rows that are released in several passes of one instant arrive out of order, and
+/// stopped tasks are usually first.
 fn insert(line: &mut Thread, sets: &mut Sets, slot: SetSlot) {
     let first = line.first != NONE && order(&sets[slot]) < order(&sets[line.first]);
     let mut before = if first { NONE } else { line.last };

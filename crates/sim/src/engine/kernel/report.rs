@@ -1,4 +1,5 @@
-//! Everything that the kernel reports to the recorder: intervals, decisions, tasks that no longer run, and the rest at the end of the run.
+//! Everything that the kernel reports to the recorder: intervals, decisions, tasks that no longer run, and what is unfinished at the end
+//! of the run.
 
 use super::Kernel;
 use super::ids::{QueueId, ScopeId, SetSlot};
@@ -13,7 +14,7 @@ use crate::record::{Decision, Fate, Salvage, State, Stuck, StuckRecord, TaskReco
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
 
-/// The next task of each queue, and where it may start.
+/// The next task of each queue, and the machines that it may start on.
 struct Heads<'a> {
     queues: &'a Queues,
     sets: &'a Sets,
@@ -60,7 +61,7 @@ impl Kernel<'_> {
         self.report_with(tasks, finish, fate, salvage)
     }
 
-    /// Reports tasks, and how their run time counts. Errors: the recorder's.
+    /// Reports tasks, and which parts of their run time are kept or lost. Errors: the recorder's.
     pub(super) fn report_with(
         &mut self,
         tasks: &Running,
@@ -90,15 +91,15 @@ impl Kernel<'_> {
         })
     }
 
-    /// Reports the rest at the end of the run, which is the horizon (`cut`) or a state without future events: running tasks, waiting and
-    /// postponed rows, unfinished jobs. Errors: the recorder's.
+    /// Reports everything that is unfinished at the end of the run: running tasks, waiting and postponed rows, and jobs. The run ends at
+    /// the horizon (`cut`), or when there are no future events. Errors: the recorder's.
     pub fn close(&mut self, cut: bool) -> Result<()> {
         while let Some(running) = self.running.pop(&self.work.sets) {
             self.report(&running, None, Fate::Running)?;
         }
         for slot in self.work.sets.by_row() {
             let set = &self.work.sets[slot];
-            // A backup is reported by the other instance of its task.
+            // The task of a backup is reported by its other instance.
             if set.waiting == 0 || set.backup {
                 continue;
             }
@@ -161,8 +162,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Records the decision "waits" for every set that joined a queue and was not tried in the rounds of an instant, which end at the first
-    /// queue that does not fit (`ends_at_first`) or try all queues. Errors: the recorder's.
+    /// Records the decision "waits" for every set that joined a queue and was not tried in the rounds of an instant. Rounds end at the
+    /// first queue that does not fit if `ends_at_first` is set; otherwise they try all queues. Errors: the recorder's.
     pub fn record_untried(&mut self, ends_at_first: bool) -> Result<()> {
         let mut slots = std::mem::take(&mut self.joined);
         // A slot is listed twice if its set ended and another one joined in its place.
@@ -177,7 +178,7 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Returns why a set was not tried, and the set that it waits behind; `None` if it was tried, or waits no longer.
+    /// Returns why a set was not tried, and the set that it waits behind. Returns `None` if the set was tried or no longer waits.
     fn untried(&self, slot: SetSlot, ends_at_first: bool) -> Option<(Untried, SetSlot)> {
         let set = &self.work.sets[slot];
         let queued = set.waiting > 0 && set.listed && !set.awaits_stage && set.release <= self.now;

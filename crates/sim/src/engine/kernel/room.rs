@@ -27,7 +27,7 @@ impl Kernel<'_> {
     }
 
     /// Returns the machine that the policy nominates for the next task of a set, if the machine has room; for a gang the first machine of
-    /// the plan, which replaces `plan`. Gangs that need devices, and those that are not `planned`, are placed by the placement rule.
+    /// the plan, which replaces `plan`. Gangs that need devices, and gangs that are not `planned`, are placed by the placement rule.
     pub fn nominated(&self, slot: SetSlot, planned: bool, plan: &mut GangPlan) -> Option<MachineId> {
         let set = &self.work.sets[slot];
         let parts = self.context.policy.planner()?.nominated(&self.work.view(slot));
@@ -106,12 +106,12 @@ impl Kernel<'_> {
         self.line_states.freed(machine);
     }
 
-    /// Releases reserved amounts that the caller uses for a launch at once.
+    /// Releases reserved amounts that the caller uses immediately for a launch.
     pub fn use_reservation(&mut self, machine: MachineId, amounts: &Resources) {
         self.site.machines.give_reserved(machine, amounts);
     }
 
-    /// Removes a machine: no task starts there until [`Kernel::restore_machine`]. Running tasks continue.
+    /// Removes a machine: no task starts on it until [`Kernel::restore_machine`]. Running tasks continue.
     pub fn remove_machine(&mut self, machine: MachineId) {
         self.site.count_machine(&mut self.books, machine, false);
         self.site.machines.remove(machine);
@@ -138,19 +138,19 @@ impl Kernel<'_> {
         self.changes.push(Change::Freed(machine));
     }
 
-    /// Returns a machine for an application master: by the placement rule, as for a task that takes no room, and different from the last
-    /// one if there is another.
+    /// Returns a machine for an application master. The placement rule selects it, as for a task that takes no room. It differs from the
+    /// last machine if there is another machine.
     pub fn find_home(&mut self, last: Option<MachineId>) -> Option<MachineId> {
         self.site.machines.home(last)
     }
 
-    /// Returns how near to its preferred location a set's task starts; `None` if all machines are equally good.
+    /// Returns the locality of a task of a set on this machine; `None` if all machines are equally good.
     pub(super) fn reach(&self, slot: SetSlot, machine: MachineId) -> Option<Locality> {
         let home = self.site.scopes.get(self.work.sets[slot].home).location;
         self.site.scopes.reach(home, machine)
     }
 
-    /// Moves a waiting set to its user's queue for the next wider scope, at the same position. Returns false if there is none.
+    /// Moves a waiting set to its user's queue for the next wider scope, at the same position. Returns `false` if there is no wider scope.
     pub fn move_up(&mut self, slot: SetSlot) -> bool {
         let Some(scope) = self.site.scopes.up(self.scope(slot), self.books.dims()) else { return false };
         self.move_to_scope(slot, scope);

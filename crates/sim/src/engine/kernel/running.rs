@@ -19,7 +19,7 @@ pub struct Running {
     pub first: u32,
     pub count: NonZeroU32,
     pub start: Time,
-    /// Whether they fail at the end of their time ([`Attempts`]).
+    /// Whether the tasks fail at their end time ([`Attempts`]).
     pub fails: bool,
 }
 
@@ -46,12 +46,12 @@ pub struct Attempt {
     pub fails: bool,
 }
 
-/// The course of the attempts of a run: which fail, and how long each takes.
+/// The course of the attempts of a run: whether each fails, and its run time.
 pub trait Attempts: Send {
-    /// Returns the course of an attempt that would take `span`, for a task given by its row in the trace and its number within its job.
+    /// Returns the course of an attempt that would take `span`, for the task with this row in the trace and this number within its job.
     fn attempt(&self, row: u64, number: u32, attempt: u32, span: Span) -> Attempt;
 
-    /// Returns the run time of an attempt if it did not fail.
+    /// Returns the run time that an attempt would have if it did not fail.
     fn fault_free_span(&self, row: u64, number: u32, attempt: u32, span: Span) -> Span;
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Execution {
     pub victims: Option<Victims>,
     /// The course of each attempt, if tasks fail or straggle: every task is then an entry of its own.
     pub attempts: Option<Box<dyn Attempts>>,
-    /// Entries at their end times, if attempts may fail.
+    /// Entries that have reached their end times; only if attempts may fail.
     pub due: Vec<Running>,
 }
 
@@ -87,7 +87,7 @@ impl Execution {
         Some(tasks)
     }
 
-    /// Removes and returns tasks before their end; `None` if they do not run any more.
+    /// Removes and returns tasks before their end; `None` if they no longer run.
     pub fn cancel(&mut self, sets: &Sets, ticket: Ticket) -> Option<Running> {
         let tasks = self.agenda.cancel(ticket)?;
         self.forget(sets, &tasks);
@@ -126,15 +126,16 @@ impl Execution {
     }
 }
 
-/// Returns whether tasks may be preempted, to reclaim quota or for the room of a more urgent task: not if they are marked stable. This is
-/// the single rule for all preemptions; a machine that fails stops all of its tasks.
+/// Returns whether tasks may be preempted, to reclaim quota or to make room for another task. Tasks marked stable may not. This rule is
+/// valid for all preemptions; a machine that fails stops all of its tasks.
 ///
 /// Source: the third article on FuxiMaster: resources of an online service are never revoked without its consent.
 pub fn may_be_stopped(set: &ActiveSet) -> bool {
     !set.stable
 }
 
-/// The position of running tasks in the order of stopping: the least urgent first, then the latest start, then the last in the trace.
+/// The position of running tasks in the order of stopping. The least urgent task is first, then the latest start, then the last in the
+/// trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Victim {
     priority: Reverse<u8>,
@@ -169,12 +170,12 @@ pub struct Victims {
     machines: Vec<BTreeMap<Victim, Ticket>>,
     /// All tasks that may be preempted; absent unless waiting tasks may request room.
     all: Option<BTreeMap<Victim, Ticket>>,
-    /// By gang, its running tasks: a gang is stopped as a whole.
+    /// By gang, its running tasks, because a gang is stopped as a whole.
     gangs: HashMap<SetSlot, BTreeMap<Victim, Ticket>>,
 }
 
 impl Victims {
-    /// Creates indexes that include one of all tasks that may be preempted.
+    /// Creates indexes that include the index of all tasks that may be preempted.
     pub fn of_all() -> Victims {
         Victims { all: Some(BTreeMap::new()), ..Victims::default() }
     }
@@ -218,16 +219,16 @@ impl Victims {
 
     /// Returns all running tasks of a gang, the first tasks first; empty for other sets.
     pub fn gang(&self, set: SetSlot) -> Vec<Ticket> {
-        // The tasks started at one instant, so the last in the trace is the first in the order of stopping.
+        // The tasks of a gang started at one instant, so the last task in the trace is the first in the order of stopping.
         self.gangs.get(&set).into_iter().flat_map(|gang| gang.values().rev()).copied().collect()
     }
 
-    /// Returns all tasks that may be preempted, in the order of stopping; empty without this index.
+    /// Returns all tasks that may be preempted, in the order of stopping; empty if this index is not kept.
     pub fn all(&self) -> impl Iterator<Item = (&Victim, &Ticket)> {
         self.all.iter().flatten()
     }
 
-    /// Returns the lowest priority among running tasks that may be preempted; `None` without the index of all.
+    /// Returns the lowest priority among running tasks that may be preempted; `None` if the index of all tasks is not kept.
     pub fn least_urgent(&self) -> Option<u8> {
         self.all.as_ref()?.first_key_value().map(|(victim, _)| victim.priority())
     }
@@ -264,7 +265,7 @@ pub struct Choice {
     pub tickets: Vec<Ticket>,
     /// The number of tasks to stop.
     pub count: u32,
-    /// Whether they are a gang, which is stopped as a whole.
+    /// Whether the tasks are a gang, which is stopped as a whole.
     pub whole: bool,
 }
 
@@ -281,7 +282,7 @@ pub struct ReservedRoom {
 }
 
 impl ReservedRoom {
-    /// Divides the room into that of the first `count` tasks and that of the others.
+    /// Divides the room into the room of the first `count` tasks and the room of the others.
     pub fn split(self, count: u32) -> (ReservedRoom, ReservedRoom) {
         (ReservedRoom { count, ..self.clone() }, ReservedRoom { count: self.count - count, ..self })
     }

@@ -1,8 +1,8 @@
-//! The machines that a task set may start on: the machines with a label, the machines at a location, or all.
+//! Scopes: the machines that a task set may start on, by label and location.
 //!
 //! A scope is a class of machines (by a label expression) at a node of the locality tree. Each scope has a [`Line`] of blocked queues, so
-//! that a machine with room is offered only to the lines of its own node, its rack, its room and the cluster (Zhang et al., VLDB 2014,
-//! section 3.1).
+//! that a freed machine is offered only to the lines of its own node, its rack, its room and the cluster (Zhang et al., VLDB 2014, section
+//! 3.1).
 //!
 //! Within a round, the free amounts of freed machines are copied into [`Offers`] of the active scopes and updated after each launch. A
 //! scope is searched again only if its line or its offers have changed.
@@ -22,7 +22,7 @@ pub struct Scope {
     pub class: Option<ClassId>,
     /// Restricts the scope to machines at this location.
     pub location: Location,
-    /// Queues with a next task that fits no machine of the scope.
+    /// Blocked queues: their next task fits no machine of the scope.
     waiting: Line,
     /// The free amounts of its machines that were freed before this round.
     offers: Offers,
@@ -47,7 +47,7 @@ impl Kinds {
         Kinds { kinds, devices: devices.to_vec() }
     }
 
-    /// Returns the number of tasks of this need, at most `enough`, that fit at once on the empty machines.
+    /// Returns the number of tasks with this need that fit together on the empty machines, at most `enough`.
     pub fn room(&self, need: &Resources, enough: u64) -> u64 {
         // Most task sets need room for one task, and a comparison is much cheaper than a division.
         if enough == 1 {
@@ -72,9 +72,9 @@ pub fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
-/// Empty machines; a task that fits no empty machine never starts.
+/// The empty machines of a scope. A task that fits none of them never starts.
 pub struct Empty {
-    /// The machines through the policy's lens.
+    /// The capacities through the policy's lens.
     pub seen: Kinds,
     /// The true capacities, if they differ from the lens.
     pub real: Option<Kinds>,
@@ -151,7 +151,7 @@ impl Scopes {
         scope
     }
 
-    /// Returns the scope with the same machines except one, or including it again.
+    /// Returns the scope with the same machines except this one or, if not `barred`, including it again.
     pub fn bar(&mut self, scope: ScopeId, machine: MachineId, barred: bool, dims: usize) -> ScopeId {
         let Scope { class, location, .. } = self.scopes[scope.index()];
         let mut but = class.map(|class| self.labels.but(class).clone()).unwrap_or_default();
@@ -164,14 +164,14 @@ impl Scopes {
         self.scope(Some(class), location, dims)
     }
 
-    /// Returns the next wider scope: of the same class, a level up. `None` for the whole cluster.
+    /// Returns the next wider scope: the same class, one level up. Returns `None` for the whole cluster.
     pub fn up(&mut self, scope: ScopeId, dims: usize) -> Option<ScopeId> {
         let Scope { class, location, .. } = self.scopes[scope.index()];
         let up = self.cluster.locations.up(location)?;
         Some(self.scope(class, up, dims))
     }
 
-    /// Returns the widest scope that tasks of this one fall back to.
+    /// Returns the widest scope that tasks of this scope fall back to.
     pub fn widest(&mut self, scope: ScopeId, dims: usize) -> ScopeId {
         std::iter::successors(Some(scope), |scope| self.up(*scope, dims)).last().unwrap_or(scope)
     }
@@ -202,7 +202,7 @@ impl Scopes {
             && self.cluster.locations.contains(*location, machine)
     }
 
-    /// Returns a machine of a scope with this free amount, chosen by the placement rule.
+    /// Returns a machine of a scope with these amounts free, chosen by the placement rule.
     pub fn find(&self, machines: &mut Machines, scope: ScopeId, need: &[u64]) -> Option<MachineId> {
         if scope == ScopeId::WHOLE {
             return machines.find(need);
@@ -212,8 +212,8 @@ impl Scopes {
         machines.find_at(need, class, &self.cluster.locations, *location)
     }
 
-    /// Returns the empty machines of a scope. If machines change their labels during the run, the class is ignored, since any machine of
-    /// the location may get its labels.
+    /// Returns the empty machines of a scope. If machines change their labels during the run, the class is ignored, because any machine of
+    /// the location may get the labels.
     pub fn empty(&mut self, scope: ScopeId, offers: &[Resources], capacities: &[Resources]) -> &Empty {
         if self.empty.len() <= scope.index() {
             self.empty.resize_with(self.scopes.len(), || None);

@@ -1,8 +1,8 @@
 //! Active task sets, in a slab.
 //!
-//! A row of the workload becomes one set; tasks that were stopped wait again as a set of their own, with the same row. Demands and
-//! footprints are stored apart from the sets, with exactly as many amounts as the cluster has dimensions. A slot is reused after its set
-//! has ended, so code that keeps a [`SetSlot`] must compare the row.
+//! A row of the workload becomes one set; stopped tasks become a new set with the same row. Demands and footprints are stored apart from
+//! the sets, with exactly as many amounts as the cluster has dimensions. A slot is reused after its set has ended, so code that stores a
+//! [`SetSlot`] must compare the row.
 
 use std::ops::{Index, IndexMut};
 
@@ -16,7 +16,8 @@ use plimsoll_base::units::{Span, Time, UserId};
 
 /// A task set with tasks that have not ended.
 ///
-/// The fields that an end needs come first, in one cache line: with many concurrent tasks the line is not in the cache, and is prefetched.
+/// The fields that are used when tasks end come first, in one cache line. With many concurrent tasks this line is not in the cache, so it
+/// is prefetched.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct ActiveSet {
@@ -35,7 +36,7 @@ pub struct ActiveSet {
     /// The partition that the set is booked under besides its user.
     pub partition: Partition,
     live: bool,
-    /// Whether it waits for a stage, outside its queue.
+    /// Whether the set waits for a stage, and is not in its queue.
     pub awaits_stage: bool,
     /// Whether a stage released it, rather than its own arrival.
     pub released: bool,
@@ -43,7 +44,7 @@ pub struct ActiveSet {
     pub release: Time,
     /// The queue of its waiting tasks.
     pub queue: QueueId,
-    /// The scope that its row requires; tasks run best there.
+    /// The scope that its row requires; tasks run best in it.
     pub home: ScopeId,
     /// The number of tasks that have not been launched.
     pub waiting: u32,
@@ -55,23 +56,23 @@ pub struct ActiveSet {
     pub previous: SetSlot,
     pub next: SetSlot,
     pub priority: u8,
-    /// Whether the waiting tasks start all together or none does.
+    /// Whether the waiting tasks start all together or not at all.
     pub gang: bool,
     /// Whether its tasks are exempt from voluntary preemption; see `victims`.
     pub stable: bool,
-    /// Whether it is the second instance of a task; see `backups`.
+    /// Whether the set is the second instance of a task; see `backups`.
     pub backup: bool,
     /// Whether the scheduler knows the request; see `remote`.
     pub listed: bool,
     /// The run time of its tasks that the user declares normal; zero if unknown.
     pub normal: Span,
-    /// The run time in earlier attempts up to their last checkpoint; `duration` excludes the work done then.
+    /// The run time of earlier attempts up to their last checkpoint; `duration` excludes the work that was done in it.
     pub kept: Span,
 }
 
 const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
 
-/// Task sets with their demands and footprints, which are stored apart, one amount per dimension.
+/// Task sets with their demands and footprints, which are stored separately, one amount per dimension.
 #[derive(Clone, Debug)]
 pub struct Sets {
     dims: usize,
@@ -149,7 +150,7 @@ impl Sets {
         SetSlot(u32::try_from(self.slab.len() - 1).expect("fewer than 2^32 active rows"))
     }
 
-    /// Creates a set of tasks of `from` that were stopped at `now` and will start again, with their saved work.
+    /// Creates a set of tasks of `from` that were stopped at `now` and will start again, without the work that they keep.
     pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time, keep: &Salvage) -> SetSlot {
         let old = &self[from];
         let set = ActiveSet {

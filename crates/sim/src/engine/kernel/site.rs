@@ -27,8 +27,8 @@ pub struct Site {
     /// The amounts that each machine offers through the lens.
     pub offers: Vec<Resources>,
     pub partitions: Partitions,
-    /// The maximum demand of a task, so that the sum over all running tasks cannot overflow: under slots more tasks may run than the
-    /// cluster has room for.
+    /// The maximum demand of a task. With this limit the sum over all running tasks cannot overflow, although under slots more tasks may
+    /// run than the cluster has room for.
     pub most_a_task: u64,
 }
 
@@ -77,7 +77,7 @@ impl Site {
     }
 }
 
-/// The devices of each running task, by set and number; where devices have identities, every task is an entry of its own.
+/// The devices of each running task, by set and number. If devices have identities, every task is an entry of its own.
 pub type Devices = HashMap<(SetSlot, u32), Vec<DevicePart>>;
 
 /// Returns the devices of a task.
@@ -136,7 +136,7 @@ impl Partitions {
 }
 
 impl Site {
-    /// Recomputes the capacity of each partition; [`Site::update_totals`] updates the books.
+    /// Recomputes the capacity of each partition; the caller updates the books with [`Site::update_totals`].
     pub fn count_partitions(&mut self) {
         if self.partitions.labels.is_empty() {
             return;
@@ -179,7 +179,7 @@ impl Site {
     /// Recomputes the capacity of each partition. Panics: if it differs (a programmer error); for audited runs.
     pub fn audit_partitions(&self, now: Time) {
         if !self.partitions.labels.is_empty() {
-            assert_eq!(self.totals(), self.partitions.totals, "what labels have adds up at {now:?}");
+            assert_eq!(self.totals(), self.partitions.totals, "the capacities of partitions add up at {now:?}");
         }
     }
 }

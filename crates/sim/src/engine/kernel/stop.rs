@@ -1,7 +1,7 @@
-//! Stops of running tasks that start again later; the engine has no other path for this.
+//! Stops of running tasks that start again later. All such stops use this module.
 //!
 //! Stopped tasks release their room, are reported with the part of their work that they keep, and wait again at their earlier position, as
-//! a set of their own. A gang is stopped as a whole. Preemptions are subject to the limits of `preemption_limits`.
+//! a new set. A gang is stopped as a whole. Preemptions are subject to the limits of `preemption_limits`.
 
 use std::num::NonZeroU32;
 
@@ -54,8 +54,8 @@ impl Kernel<'_> {
         Ok(any)
     }
 
-    /// Returns the running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] if the rule is wrong, because they do not run in
-    /// this number or may not be preempted.
+    /// Returns the running tasks that a rule proposes to stop. Errors: [`Error::Mismatch`] for a wrong proposal: fewer tasks run, or they
+    /// may not be preempted.
     pub fn preemptible(&self, ticket: Ticket, count: u32) -> Result<Running> {
         let may = |tasks: &&Running| {
             let set = &self.work.sets[tasks.set];
@@ -80,8 +80,8 @@ impl Kernel<'_> {
         Choice { tickets, count, whole: gang.is_some() }
     }
 
-    /// Returns the victims that a preemption rule proposes for the next task of a set; the policy's own rule if `rule` is absent. Errors:
-    /// the rule's.
+    /// Returns the victims that a preemption rule proposes for the next task of a set, by the policy's own rule if `rule` is absent.
+    /// Errors: the rule's.
     pub fn propose(
         &mut self,
         rule: Option<&mut dyn Preemption>,
@@ -101,19 +101,19 @@ impl Kernel<'_> {
         }
     }
 
-    /// Returns the key of a set in the order of the run at this instant, waiting or running; 0 in the usual order.
+    /// Returns the key of a waiting or running set in the job order of the run at this instant; 0 in the default order.
     pub fn order_of(&self, slot: SetSlot) -> u128 {
         self.work.order_of(slot, self.now)
     }
 
-    /// Returns when a running task next falls back in the order of the run without any other event.
+    /// Returns the next instant at which a running task falls back in the job order of the run without any other event.
     pub fn next_order_change(&self) -> Option<Time> {
         let ordered = self.work.ordered.as_ref()?;
         let tasks = self.running.victims.as_ref()?.all().filter_map(|(_, ticket)| self.running.get(*ticket));
         tasks.filter_map(|tasks| ordered.changes(tasks.job, self.now)).min()
     }
 
-    /// Counts voluntary preemptions against the limit. Returns false, and counts none, if the limit does not allow all of them now.
+    /// Counts voluntary preemptions against the limit. Returns `false`, and counts none, if the limit does not allow all of them now.
     pub fn spend_preemptions(&mut self, count: u32) -> bool {
         if self.budget.room(count) < count {
             return false;
@@ -122,13 +122,13 @@ impl Kernel<'_> {
         true
     }
 
-    /// Removes running tasks from the agenda before their end; the caller finishes or restarts them. `None` if they do not run any more.
+    /// Removes running tasks from the agenda before their end; the caller finishes or restarts them. Returns `None` if they no longer run.
     pub fn cancel(&mut self, ticket: Ticket) -> Option<Running> {
         self.running.cancel(&self.work.sets, ticket)
     }
 
-    /// Removes the last `count` tasks of a running entry from the agenda; the caller finishes or restarts them. Returns whether any of the
-    /// entry are left, and the removed tasks. Panics: if the entry does not run (a programmer error).
+    /// Removes the last `count` tasks of a running entry from the agenda; the caller finishes or restarts them. Returns whether any tasks
+    /// of the entry are left, and the removed tasks. Panics: if the entry does not run (a programmer error).
     pub fn cancel_last(&mut self, ticket: Ticket, count: u32) -> (bool, Running) {
         let running = self.running.get_mut(ticket).expect("what runs has a ticket");
         let (rest, last) = running.split(count);
@@ -148,7 +148,7 @@ impl Kernel<'_> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.second(of, slot, job);
         }
-        // The instance counts as one more task until one of the two is dropped.
+        // The instance counts as an additional task until one of the two instances is dropped.
         self.work.jobs[job].left += 1;
         self.work.jobs.row_split(job, stage);
         self.enqueue(slot);
@@ -201,8 +201,9 @@ impl Kernel<'_> {
             }
         }
         stopped.sort_unstable_by_key(|(tasks, _)| tasks.first);
-        // Each run of consecutive numbers becomes one set, since some tasks of a gang may have ended. Where faults are drawn per task, each
-        // task is a set of its own, as are tasks with different amounts of saved work. Tasks of a gang stay together.
+        // Tasks with consecutive numbers become one set; there may be several sets, because some tasks of a gang may have ended. If faults
+        // are drawn per task, each task becomes a set. Tasks with different amounts of saved work are in different sets. Tasks of a gang
+        // stay together.
         let alone = self.running.attempts.is_some();
         let together = |(a, keep): &(Running, Salvage), (b, other): &(Running, Salvage)| {
             let alike = keep.kept == other.kept && keep.saved == other.saved;
@@ -227,7 +228,7 @@ impl Kernel<'_> {
         Ok(())
     }
 
-    /// Returns the time that running tasks take to resume, if they were preempted before.
+    /// Returns the time that running tasks need to resume; 0 if they were never stopped.
     pub fn delay_of(&self, tasks: &Running) -> Span {
         if self.work.sets[tasks.set].attempt > 0 { self.settings.limits.restart_delay } else { Span::ZERO }
     }
@@ -243,7 +244,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// Returns the part of their work that running tasks of one set keep when they are stopped now; all tasks of a gang share the smallest.
+    /// Returns the part of their work that running tasks of one set keep if they are stopped now. All tasks of a gang keep the smallest
+    /// part among them.
     pub fn salvage(&self, stopped: &[Running]) -> Vec<Salvage> {
         let interval = self.settings.limits.checkpoint;
         let one = |tasks: &Running| {
@@ -275,7 +277,7 @@ impl Kernel<'_> {
         if keep.saved > Span::ZERO {
             self.livelock.progress();
         }
-        // An endless task cannot come nearer to its end.
+        // Preempting an endless task does not delay its end.
         if !matches!(fate, Fate::Reclaimed | Fate::Preempted) || self.is_endless(tasks.set) {
             return Ok(());
         }
@@ -284,7 +286,8 @@ impl Kernel<'_> {
         if self.livelock.preemptions <= MOST.max(peak.saturating_mul(MOST_PER_TASK)) {
             return Ok(());
         }
-        // An arrival may change the state, and so may the end of a task that was never stopped meanwhile.
+        // There is no livelock if a row will still arrive, or if a task that was not stopped since the last progress will end: both may
+        // change the state.
         let since = self.livelock.since;
         let lasts = |running: &Running| running.start < since && !self.is_endless(running.set);
         if self.running.iter().any(lasts) || self.next_arrival()?.is_some() {

@@ -1,4 +1,4 @@
-//! The verbs of the kernel, in random order and without rounds and extensions: its sums agree, and every task ends once.
+//! Calls the verbs of the kernel in random order, without rounds and extensions. Its sums must agree, and every task must end once.
 
 use super::*;
 use crate::record::{Fate, TaskRecord};
@@ -131,7 +131,7 @@ fn verbs_in_random_order_keep_the_sums_and_lose_no_task() {
     }
 }
 
-/// Each reader gets the changes of its kinds in order, once, whatever the others have read.
+/// Each reader gets the changes of its kinds once and in order, whatever other readers have read.
 #[test]
 fn the_change_log_has_a_position_for_each_reader() {
     let (gangs, locality) = (Reader(0), Reader(1));

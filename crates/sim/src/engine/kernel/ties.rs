@@ -23,7 +23,7 @@ pub struct TieBreaker {
     latest: Vec<u64>,
 }
 
-/// Keys from here on belong to users with a launch; those below are the ids of users without any.
+/// Keys of at least this value belong to users with a launch. Smaller keys are the ids of users without a launch.
 const SERVED: u64 = 1 << 32;
 
 impl TieBreaker {
@@ -47,14 +47,14 @@ impl TieBreaker {
         }
     }
 
-    /// Forgets a user's launches: tasks that run when a given state begins have no known order.
+    /// Forgets a user's launches, because the tasks that run at the beginning of a given state have no known order of launches.
     pub fn forget(&mut self, user: UserId) {
         if let Some(latest) = self.latest.get_mut(user.index()) {
             *latest = 0;
         }
     }
 
-    /// Returns a user's key, different for every user; the lowest is served first.
+    /// Returns a user's key, which is different for every user. The lowest key is served first.
     pub fn key(&self, user: UserId, books: &Books) -> u64 {
         let id = u64::from(user.0);
         match self.rule {

@@ -1,8 +1,8 @@
 //! The view of running tasks for a preemption rule.
 //!
 //! A rule visits the tasks that may be preempted, in the order of stopping, each with the number of tasks that it may propose. Tasks are
-//! omitted if their run time is too short, if they belong to a gang larger than the preemption limit, or if another request has asked them
-//! already.
+//! omitted if their run time is too short, if they belong to a gang larger than the preemption limit, or if another request has already
+//! asked them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -41,9 +41,9 @@ pub struct Requester<'a> {
     pub pending: &'a HashMap<UserId, Pending>,
     /// See [`RunningView::version`].
     pub version: u64,
-    /// Whether tasks are visited with their key in the order of the run.
+    /// Whether tasks are visited with their key in the job order of the run.
     pub keyed: bool,
-    /// Tasks that started at this instant are omitted.
+    /// If present, tasks that started at this instant are omitted.
     pub but_of: Option<Time>,
 }
 

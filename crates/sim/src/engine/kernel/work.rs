@@ -13,7 +13,7 @@ pub struct Work {
     pub jobs: Jobs,
     pub sets: Sets,
     pub queues: Queues,
-    /// The order inside users, if it is not the usual one.
+    /// The sets in the job order, if it is not the default order.
     pub ordered: Option<Ordered>,
 }
 
@@ -43,7 +43,7 @@ impl Work {
         }
     }
 
-    /// Reorders sets with keys that may have changed. Returns their queues, and whether these have another head.
+    /// Reorders sets whose keys may have changed. Returns the affected queues, each with whether it has another head.
     pub fn reorder(&mut self, now: Time) -> Vec<(QueueId, bool)> {
         let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
         let mut headed = |ordered: &Ordered, queue: QueueId| {
@@ -64,7 +64,7 @@ impl Work {
         Queue { user, partition, release, place: place(set), priority, key }
     }
 
-    /// Returns the position of a head among the heads of its user's queues. Equal keys are ordered by age of the queue.
+    /// Returns the position of a head among the heads of its user's queues. If keys are equal, the older queue is first.
     pub fn turn(&self, head: SetSlot) -> (u128, u32) {
         match &self.ordered {
             None => turn(&self.sets[head]),
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// Returns the key of a set in the order of the run at this instant, waiting or running; 0 in the usual order.
+    /// Returns the key of a waiting or running set in the job order of the run at this instant; 0 in the default order.
     pub fn order_of(&self, slot: SetSlot, now: Time) -> u128 {
         self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets[slot], now))
     }

@@ -1,18 +1,19 @@
-//! Backfilling: tasks start ahead of others in the queue if that delays no reservation (`on_blocked` easy and conservative).
+//! Backfilling: tasks start ahead of others in the queue if that delays no reservation (`on_blocked` is `easy` or `conservative`).
 //!
-//! A round visits all waiting task sets, not only the next of each queue: a set that does not start is skipped, and the next one of its
-//! queue, in the order inside users, is ranked as its user's next. Sets are visited in rank order. A set with room for its estimated
-//! duration, beside all reservations so far, starts. Of the others the first (`easy`: Lifka, JSSPP 1995) or every one (`conservative`:
-//! Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest period of its estimated duration with enough free amounts. A
-//! gang has one reservation, other sets one per task.
+//! A round visits all waiting task sets, not only the next of each queue: a set that does not start is skipped, and the next set of its
+//! queue, in the job order, is ranked as the next of its user. Sets are visited in rank order. A set starts if it has room for its
+//! estimated duration beside all reservations so far. Of the other sets, the first one (`easy`: Lifka, JSSPP 1995) or each one
+//! (`conservative`: Mu'alem and Feitelson, IEEE TPDS 2001) gets a reservation: the earliest period of its estimated duration with enough
+//! free amounts. A gang has one reservation, other sets one per task.
 //!
-//! Reservations are for one round: the next round recomputes them in its rank order. So early ends are used at once, by the first set in
-//! the queue then. A task that has outlived its estimate is expected to end a microsecond from now; an estimate of zero counts as one
-//! microsecond. A set that the policy does not admit is skipped, and visited again in the next round.
+//! Reservations are for one round: the next round recomputes them in its rank order. So if a task ends early, the set that is first at
+//! that time uses its room immediately. A task that has run longer than its estimate is expected to end in a microsecond; an estimate of
+//! zero counts as one microsecond. A set that the policy does not admit is skipped, and visited again in the next round.
 //!
-//! Placement is `pooled`. Cost of a round: O(w log w) for w waiting task sets. If one has room behind one without, O(r log r + v p) more
-//! for r running task sets, v reservations and sets with room, and a profile of p instants, at most one per running set and two per
-//! reservation. Reservations of one set that begin together count as one here.
+//! Placement is `pooled`. Cost of a round: O(w log w) for w waiting task sets. If a set with room is behind a set without room, a profile
+//! is needed, which costs O(r log r + v p) more. Here r is the number of running task sets, v the number of reservations and of sets with
+//! room, and p the number of instants of the profile: at most one per running set and two per reservation. Reservations of one set that
+//! begin together count as one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,10 +30,10 @@ use plimsoll_base::units::{MachineId, Span, Time};
 /// The pool, which is the only machine.
 const POOL: MachineId = MachineId(0);
 
-/// The reason for a task that fits and does not start.
+/// The reason why a task that fits does not start.
 const DELAYS: Reason = Reason::Rule("it would delay a reservation");
 
-/// Checks whether such a run can backfill. Errors: [`Error::Mismatch`].
+/// Checks whether a run with these needs and options can backfill. Errors: [`Error::Mismatch`].
 pub(in crate::engine) fn check(needs: &Needs, options: &Options) -> Result<()> {
     let why = if options.placement != Placement::Pooled {
         "machines are individual (placement): expected 'pooled'"
@@ -59,7 +60,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// Creates a profile with the amounts that are free now and without ends.
+    /// Creates a profile with the amounts that are free now, without any ends of tasks.
     fn new(now: Time, free: &[u64]) -> Profile {
         Profile { dims: free.len(), times: vec![now], free: free.to_vec() }
     }
@@ -68,7 +69,7 @@ impl Profile {
         &self.free[at * self.dims..][..self.dims]
     }
 
-    /// Adds the amounts of running tasks from their expected end on, which must not be before the last instant known so far.
+    /// Adds the amounts of running tasks from their expected end on, which must not be before the last instant of the profile.
     fn give(&mut self, end: Time, need: &[u64], tasks: u32) {
         let last = self.times.len() - 1;
         if self.times[last] < end {
@@ -79,14 +80,14 @@ impl Profile {
         self.free[last..].iter_mut().zip(need).for_each(|(free, need)| *free += need * u64::from(tasks));
     }
 
-    /// Returns the first instant from `at` until `end` with too little free, if there is any.
+    /// Returns the first instant from `at` until `end` with too little free, if there is one.
     fn lacking(&self, at: usize, end: Time, need: &[u64]) -> Option<usize> {
         (at..self.times.len())
             .take_while(|at| self.times[*at] < end)
             .find(|at| need.iter().zip(self.free(*at)).any(|(need, free)| need > free))
     }
 
-    /// Returns the first instant from `at` on with enough free for the whole span.
+    /// Returns the first instant, from `at` on, from which enough is free for the whole span.
     fn earliest(&self, mut at: usize, need: &[u64], span: Span) -> Option<usize> {
         while at < self.times.len() {
             match self.lacking(at, end_of(self.times[at], span), need) {
@@ -97,7 +98,7 @@ impl Profile {
         None
     }
 
-    /// Returns how many times the need fits from the instant `at` until `end`.
+    /// Returns how many tasks with this need fit from the instant `at` until `end`.
     fn room(&self, at: usize, end: Time, need: &[u64]) -> u64 {
         let during = (at..self.times.len()).take_while(|at| self.times[*at] < end);
         during.map(|at| times(self.free(at), need)).min().unwrap_or(u64::MAX)
@@ -130,9 +131,10 @@ type QueueWalk = std::iter::Peekable<std::vec::IntoIter<SetSlot>>;
 struct Ahead {
     /// Sets that get reservations once a profile is needed, and the number of reservations of each, in rank order.
     wanted: Vec<(SetSlot, u32)>,
-    /// Tasks started in this round: expected end, set and number.
+    /// Tasks started in this round: the expected end, the set and the number of tasks.
     started: Vec<(Time, SetSlot, u32)>,
-    /// The amounts beside all running tasks and reservations; computed for the first set that has room and might delay a reservation.
+    /// The amounts that running tasks and reservations leave free. The profile is computed for the first set that has room and might delay
+    /// a reservation.
     profile: Option<Profile>,
 }
 
@@ -162,8 +164,8 @@ impl Serving<'_, '_> {
         Ok(())
     }
 
-    /// Starts the next task of a set, or all of a gang, if that delays no reservation; otherwise the set may get one. Returns whether it
-    /// started. Errors: the recorder's.
+    /// Starts the next task of a set, or all of a gang, if this delays no reservation; otherwise the set may get a reservation. Returns
+    /// whether it started. Errors: the recorder's.
     fn try_ahead(&mut self, slot: SetSlot, place: LineKey, ahead: &mut Ahead) -> Result<bool> {
         let set = self.kernel.set(slot);
         let together = if set.gang { set.waiting } else { 1 };
@@ -176,7 +178,7 @@ impl Serving<'_, '_> {
         }
         let free = self.kernel.machines().free(POOL);
         let fits = self.need_of(slot).iter().zip(free.0).all(|(need, free)| *need <= free);
-        // Running tasks end, so a set that has room now also has room later, unless a reservation needs it.
+        // Running tasks end, so a set that has room now also has room later, unless a reservation needs that room.
         if fits && (ahead.wanted.is_empty() || self.delays_none(slot, ahead)) {
             let end = end_of(self.kernel.now(), self.expected(slot));
             match &mut ahead.profile {
@@ -216,12 +218,12 @@ impl Serving<'_, '_> {
         profile.lacking(0, end_of(self.kernel.now(), self.expected(slot)), &self.need_of(slot)).is_none()
     }
 
-    /// Reserves for a number of tasks of a set, or for a gang: the earliest periods with enough free amounts, if there are any.
+    /// Reserves the earliest periods with enough free amounts, if there are any, for a number of tasks of a set or for a gang.
     fn reserve(&self, profile: &mut Profile, slot: SetSlot, times: u32) {
         let (need, span) = (self.need_of(slot), self.expected(slot));
         let (mut from, mut left) = (0, u64::from(times));
         while left > 0 {
-            // The next of equal tasks fits no earlier than the one before.
+            // Of equal tasks, the next one fits no earlier than the previous one.
             let Some(at) = profile.earliest(from, &need, span) else { return };
             let end = end_of(profile.times[at], span);
             let together = profile.room(at, end, &need).min(left);

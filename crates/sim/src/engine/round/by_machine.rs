@@ -1,9 +1,9 @@
 //! Rounds of policies that rank users by machine: of all pairs of a next task and a machine with room for it, the first in rank order is
 //! served.
 //!
-//! A user that was blocked before this round fits on no machine except those freed since. Launches of other users can only move a pair
-//! behind. So the best pair of a user is recomputed only when a task starts on its machine, or when the user itself has launched. The plans
-//! of gangs are recomputed after every launch.
+//! A user that was blocked before this round fits on no machine except those freed since. Launches of other users can only make the rank
+//! of a pair worse. So the best pair of a user is recomputed only when a task starts on the machine of the pair, or when the user itself
+//! has launched a task. The plans of gangs are recomputed after every launch.
 //!
 //! Cost of a round: O(waiting users * freed machines + launches * (users + machines)), and O(machines) for each queue with an untried task.
 
@@ -103,7 +103,7 @@ impl Serving<'_, '_> {
                 pairs.set(other, best);
             }
         }
-        // Queues that were untried before this round and are still blocked fit nowhere.
+        // Queues that were untried before this round and are blocked now fit on no machine.
         came.retain(|queue| self.kernel.queue_state(*queue) == QueueState::Blocked);
         let mut left: Vec<(LineKey, QueueId)> =
             came.iter().map(|queue| (self.kernel.line_key(*queue), *queue)).collect();
@@ -115,11 +115,12 @@ impl Serving<'_, '_> {
         self.kernel.set(self.kernel.waiting_head(queue)).gang
     }
 
-    /// Returns the machine among these with the best rank of a queue's next task, and the rank; ties are broken by the first machine.
+    /// Returns, among these machines, the one on which the next task of a queue has the best rank, and the rank. Of equal ranks, the first
+    /// machine is taken.
     fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
         let head = self.kernel.waiting_head(queue);
         let usual = self.kernel.line_key(queue);
-        // The placement rule places a gang, which is ranked on its first machine.
+        // The placement rule places a gang; its rank is that on its first machine.
         let gang = if self.kernel.set(head).gang { Some(self.room(head)?) } else { None };
         let kernel = &*self.kernel;
         let (demand, footprint) = kernel.needs(head);

@@ -1,4 +1,4 @@
-//! Tasks that a caller starts between two steps, whatever the policy decides: for a learned scheduler.
+//! Starts tasks that a caller selects between two steps, whatever the policy decides. Learned schedulers use this.
 
 use super::Serving;
 use crate::engine::kernel::{SetSlot, place};
@@ -12,7 +12,7 @@ pub struct NextSet {
     pub row: u64,
     /// The earliest instant at which it could have started.
     pub release: Time,
-    /// The position among all sets released at that instant: arrivals before rows that a stage released, then by row.
+    /// The position among all sets released at the instant `release`: arrivals before rows that a stage released, then by row.
     pub place: u64,
     /// The number of the next task within the job.
     pub number: u32,

@@ -1,11 +1,10 @@
 //! The scheduling round: serves queues in rank order until no task fits.
 //!
-//! Queues with an untried next task are tried on all machines once, in rank order. Blocked queues are searched only for demands within the
-//! free amounts of machines that were freed since they were tried; see [`QueueState`]. The round reads the kernel and changes it through
-//! its verbs.
+//! In rank order, each queue with an untried next task is tried once on all machines. Blocked queues are searched only for tasks that fit
+//! machines which were freed since the queues were tried; see [`QueueState`]. The round reads the kernel and changes it through its verbs.
 //!
-//! Rounds with backfilling and rounds of policies that rank users by machine are in `backfill` and `by_machine`, launches that a caller
-//! decides in `manual`.
+//! Rounds with backfilling and rounds of policies that rank users by machine are in `backfill` and `by_machine`; launches that a caller
+//! decides are in `manual`.
 
 pub mod backfill;
 mod by_machine;
@@ -36,7 +35,7 @@ named! {
 }
 
 impl OnBlocked {
-    /// Returns whether tasks start ahead of others by the expected ends of running tasks.
+    /// Returns whether tasks may start ahead of others, based on the expected ends of running tasks.
     pub fn backfills(self) -> bool {
         matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
     }
@@ -51,19 +50,21 @@ impl From<named::OnBlocked> for OnBlocked {
     }
 }
 
-/// Places gangs that reserve room before there is enough for all of their tasks.
+/// Places gangs that may reserve room before there is enough room for all of their tasks.
 pub trait GangPlacement {
     /// Returns whether gangs reserve room.
     fn reserves(&self) -> bool;
 
-    /// Returns the machine of a gang's first task if there is room for all of its tasks, and replaces `plan`; until then reserves room.
+    /// Returns the machine of a gang's first task if there is room for all of its tasks, and replaces `plan`. Without enough room,
+    /// reserves the room that is free.
     fn place_gang(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId>;
 }
 
 /// Untried queues with their position.
 #[derive(Default)]
 struct UntriedQueues {
-    /// Queues of the beginning of a round, the first one last: sorting them costs less than a heap, and most are popped once.
+    /// Queues that were untried at the beginning of the round, in reverse order. Sorting them costs less than a heap, because most of them
+    /// are popped once.
     sorted: Vec<(LineKey, QueueId)>,
     /// Queues that joined or moved during the round.
     moved: BinaryHeap<Reverse<(LineKey, QueueId)>>,
@@ -85,7 +86,7 @@ impl UntriedQueues {
         }
     }
 
-    /// Adds a queue during the round, possibly again.
+    /// Adds a queue during the round. The queue may have been added before.
     fn push(&mut self, key: LineKey, queue: QueueId) {
         self.moved.push(Reverse((key, queue)));
     }
@@ -182,15 +183,16 @@ impl Serving<'_, '_> {
         }
     }
 
-    /// Requests admission of the next task of a queue. Returns false if the policy refused: the queue is skipped, and the caller must
-    /// remove it from its line if it is in one. Errors: the recorder's.
+    /// Requests admission of the next task of a queue. Returns `false` if the policy refuses. The queue is then skipped; if it is in a
+    /// line, the caller must remove it. Errors: the recorder's.
     fn admitted(&mut self, queue: QueueId, key: LineKey) -> Result<bool> {
         let admission = self.kernel.admit_head(queue, key)?;
         self.round.refused.extend((admission == Admission::Refused).then_some(queue));
         Ok(admission == Admission::Admitted)
     }
 
-    /// Lets a policy that requires it prepare again after a launch. Returns whether it did. Errors: the policy's.
+    /// Calls the preparation of the policy again after a launch, if the policy requires this. Returns whether it did. Errors: the
+    /// policy's.
     fn prepared_again(&mut self) -> Result<bool> {
         if !self.round.after_launches || !self.kernel.take_launched() {
             return Ok(false);
@@ -214,7 +216,7 @@ impl Serving<'_, '_> {
         order.sorted.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Returns whether launches have moved a queue away from its position in this round.
+    /// Returns whether launches of this round have changed the position of a queue.
     fn moved(&self, queue: QueueId, key: LineKey) -> bool {
         (self.round.moves_others || self.kernel.queues().has_siblings(queue)) && self.kernel.line_key(queue) != key
     }
@@ -321,7 +323,7 @@ impl Serving<'_, '_> {
             return Ok(behind);
         }
         let head = self.kernel.waiting_head(queue);
-        // One task has room, but possibly not a whole gang, or no device fits.
+        // The free amounts suffice for one task. But a gang may lack room, or no device may fit.
         let Some(machine) = self.room(head) else {
             if self.gangs.reserves() {
                 self.kernel.update_offers();

@@ -1,12 +1,12 @@
 //! `batch_task.csv` of Alibaba's 2017 cluster trace: task sets that Fuxi scheduled on about 1,300 machines.
 //!
-//! Eight fields, with or without a header: created, ended, job, task, instances, status, hundredths of a core and normalised memory of an
-//! instance. Only completed rows with both demands are kept. A row's span is taken as the duration of each of its instances, which is an
-//! upper bound. Rows are unsorted and a job's rows do not share a submit time, so a task set is a job of its own by default; its user is
-//! the original job.
+//! Rows have eight fields, with or without a header: created, ended, job, task, instances, status, and per instance hundredths of a core
+//! and normalised memory. Only completed rows with both demands are kept. A row's span is taken as the duration of each of its instances,
+//! which is an upper bound. Rows are unsorted, and the rows of a job have different creation times. So by default each task set becomes a
+//! job, and its user is the original job.
 //!
-//! Not modelled: the online containers that shared the machines. The cluster is not in the data: [`ASSUMED_CLUSTER`]. Source: Alibaba
-//! Cluster Trace Program, cluster-trace-v2017.
+//! Not modelled: the online containers that shared the machines. The cluster is not in the data; [`ASSUMED_CLUSTER`] is used instead.
+//! Source: Alibaba Cluster Trace Program, cluster-trace-v2017.
 
 use super::detect::are_numbers;
 use super::{FirstNames, FormatRow, dim};
@@ -40,7 +40,8 @@ pub enum Alibaba2017Jobs {
     /// Each task set is a job `jJOB.TASK`, submitted when it was created.
     #[default]
     TaskSet,
-    /// All task sets of an original job are one job `jJOB`, submitted with the first of them and so earlier than the others were created.
+    /// All task sets of an original job are one job `jJOB`. It is submitted when its first task set was created, so other task sets are
+    /// submitted before their creation.
     Job,
 }
 
@@ -171,7 +172,7 @@ impl Trace {
         if id as usize == known { self.workload.job(name) } else { JobId(id) }
     }
 
-    /// Sets the submit times: shifted so that all are non-negative, and in mode `job` to the first one of each job.
+    /// Sets the submit times. All times are shifted so that none is negative. In mode `job`, all rows of a job get the first of its times.
     fn submit(mut self) -> Workload {
         let origin = self.created_us.iter().copied().min().unwrap_or(0).min(0);
         let mut first: Vec<i64> = vec![i64::MAX; self.workload.jobs.len()];

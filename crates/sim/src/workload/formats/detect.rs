@@ -34,7 +34,7 @@ impl<'a> Head<'a> {
         self.line.trim_ascii().first() == Some(&mark)
     }
 
-    /// Returns the fields of the first line, without the blanks around them.
+    /// Returns the fields of the first line, without surrounding blanks.
     pub(super) fn fields(&self, separator: u8) -> Vec<&'a [u8]> {
         self.line.split(|&byte| byte == separator).map(<[u8]>::trim_ascii).collect()
     }

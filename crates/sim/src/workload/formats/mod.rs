@@ -1,9 +1,9 @@
 //! Public workload formats, one file each, all read into a [`Workload`].
 //!
-//! Columns that a published trace lacks are filled in by named parameters, and every dropped or repaired row is counted with its reason:
-//! `Quality` is the complete account of an import, and `rows_in` is the rows kept plus the rows dropped. A row that violates its format's
-//! conventions is dropped too, or is an error with `strict`. If most rows violate them, the file is rejected: it has another format. Users
-//! come from a [`Tenants`] rule, because most public traces have none.
+//! Columns that a published trace lacks are filled in by named parameters. Every dropped or repaired row is counted with its reason in
+//! `Quality`, which is the complete account of an import; `rows_in` is the number of kept plus dropped rows. A row that violates the
+//! conventions of its format is dropped, or is an error with `strict`. If most rows violate them, the file is rejected, because it has
+//! another format. Users come from a [`Tenants`] rule, because most public traces have none.
 
 mod alibaba2017;
 mod detect;
@@ -38,9 +38,9 @@ pub struct FormatRow {
     pub source: &'static str,
     /// The first lines of an example file.
     pub example: &'static str,
-    /// Rules for users that use a column of the format; the default is [`Tenants::Column`] if that is one of them.
+    /// Rules for users that use a column of the format; the default is [`Tenants::Column`] if it is in this list.
     columns: &'static [Tenants],
-    /// Returns whether a file begins like one in this format.
+    /// Returns whether a file begins like a file in this format.
     recognises: fn(&Head) -> bool,
     /// Reads a file; [`read_input`] finishes the workload.
     read: fn(&Input, &FormatOptions, Tenants) -> Result<Workload>,
@@ -81,7 +81,7 @@ macro_rules! formats {
         pub struct FormatOptions {
             /// The rule that assigns users; by default the format's user column, else one user per job.
             pub tenants: Option<Tenants>,
-            /// The resources that a canonical trace may have besides the usual ones.
+            /// The resources that a canonical trace may have in addition to the usual ones.
             #[serde(skip)]
             pub resources: Vec<String>,
             /// Whether a row that violates the format's conventions is an error instead of dropped and counted.
@@ -119,7 +119,8 @@ impl Format {
         })
     }
 
-    /// Returns the rule that `asked` selects for this format: by default its own user column, else one user per job.
+    /// Returns the rule that `asked` selects for this format. By default it is the format's own user column or, without one, one user per
+    /// job.
     fn tenants(self, asked: Option<Tenants>) -> Result<Tenants> {
         let own = self.row().columns;
         let Some(rule) = asked else {
@@ -161,8 +162,8 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
 
 /// Reads a whole input.
 ///
-/// Errors: [`Error::Io`]; [`Error::Trace`] for a file of which most rows are malformed (or any, with `strict`), one without rows and one
-/// without a usable row; [`Error::Plan`] for an option that the format does not support.
+/// Errors: [`Error::Io`]; [`Error::Trace`] for a file in which most rows are malformed (with `strict`, any row), for a file without rows,
+/// and for a file without a usable row; [`Error::Plan`] for an option that the format does not support.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
     super::unknown::require_text(input)?;
@@ -251,8 +252,8 @@ pub(crate) mod tests {
         message.replace(&file.path().display().to_string(), "FILE")
     }
 
-    /// Returns the message of the error for `text` when it is read strictly, without the path. Otherwise the same row is dropped and
-    /// counted, so that half of the rows must be valid.
+    /// Returns the message of the error for `text` when it is read strictly, without the path. Without `strict` the same row is dropped
+    /// and counted, so at least half of the rows must be valid.
     pub(crate) fn strict_refusal(format: Format, text: &str) -> String {
         let file = file(text);
         let options = FormatOptions { strict: true, ..FormatOptions::default() };

@@ -1,9 +1,9 @@
 //! The openb pod list of Alibaba's 2023 GPU cluster trace: one row per pod, with a part of a GPU, whole GPUs or none.
 //!
-//! The header names these columns: name, milli-cores, MiB, GPUs, milli-GPUs of each, class of service, phase, and the seconds of creation,
-//! scheduling and deletion. A pod is a job of one task that is submitted at its creation and runs from its scheduling to its deletion. Pods
-//! that were never scheduled are dropped; pods that still ran at the trace's end are cut there. The machines are in a separate list, which
-//! [`crate::cluster::file`] reads.
+//! The header names these columns: name, milli-cores, MiB, number of GPUs, milli-GPUs of each GPU, class of service, phase, and the times
+//! of creation, scheduling and deletion in seconds. A pod is a job of one task that is submitted at its creation and runs from its
+//! scheduling to its deletion. Pods that were never scheduled are dropped; pods that still ran at the end of the trace are cut at that
+//! time. The machines are in a separate list, which [`crate::cluster::file`] reads.
 //!
 //! Not modelled: the GPU models that a pod accepts (a warning counts these pods). Source: Weng et al., USENIX ATC 2023;
 //! cluster-trace-gpu-v2023.
@@ -32,8 +32,8 @@ pub(super) static ROW: FormatRow = FormatRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenbOptions {
-    /// Whether all pods arrive, in order of creation and a second apart, including pods that were never scheduled, and none ever leaves, so
-    /// that the cluster fills up. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload in this way. Default false.
+    /// Whether pods arrive in order of creation, one per second, and never leave, so that the cluster fills up. Pods that were never
+    /// scheduled are included. Weng et al. (USENIX ATC 2023, 6.1) inflate a workload in this way. Default false.
     pub stay: bool,
 }
 
@@ -96,7 +96,7 @@ struct Pod {
 impl Pod {
     fn read(row: &InputRow<'_>, header: &Header) -> Result<Pod> {
         const SECONDS: &str = "seconds from 0";
-        // A truncated row must not be mistaken for one with nulls at its end.
+        // A truncated row must not be mistaken for a row with nulls at its end.
         let least = header.0.iter().flatten().map(|column| column.at + 1).max().unwrap_or(0);
         row.expect_fields(least..=usize::MAX, &format!("at least {least}, as in the header"))?;
         let [_, _, _, _, _, gpu_spec, qos, phase, created, deleted, scheduled] = header.0;

@@ -1,9 +1,10 @@
 //! The Standard Workload Format of the Parallel Workloads Archive: one row per job of a parallel machine.
 //!
-//! Header comments begin with `;`, then 18 fields separated by blanks, -1 for unknown. A job of P processors becomes one task that demands
-//! P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows of a job that was swapped out (status 2 to 4) repeat a part of
-//! its first row and are dropped; a failed or cancelled job (0, 5) is kept if it ran. Header counts are not trusted. Files that deviate
-//! from the standard (more fields, epoch times, memory in bytes) are read with a warning.
+//! A file has header comments that begin with `;`, then rows of 18 fields separated by blanks. -1 means unknown. A job of P processors
+//! becomes one task that demands P cores ([`SwfParallel::OneTask`]) or a gang of P tasks of one core. Rows with status 2 to 4 (parts of a
+//! job that was swapped out) repeat a part of the job's first row, and are dropped. A failed or cancelled job (status 0 or 5) is kept if
+//! it ran. Header counts are not trusted. Files that deviate from the standard (more fields, epoch times, memory in bytes) are read with a
+//! warning.
 //!
 //! A job with a preceding job (field 17) is submitted when that job has ended and the think time (field 18) has passed.
 //!
@@ -57,12 +58,12 @@ pub enum SwfParallel {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemory {
-    /// If every kept row has it (requested, else used).
+    /// Memory is a dimension if every kept row has it (requested or, if unknown, used).
     #[default]
     Complete,
-    /// If some row has it; the other rows demand none, and are counted.
+    /// Memory is a dimension if some row has it. The other rows demand no memory, and are counted.
     Partial,
-    /// Never.
+    /// Memory is never a dimension.
     Ignore,
 }
 
@@ -92,7 +93,7 @@ pub enum SwfProcessors {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfDependencies {
-    /// A job is submitted when its preceding job has ended and the think time has passed, not before its submit time.
+    /// A job is submitted when its preceding job has ended and the think time has passed, but not before its submit time.
     #[default]
     Follow,
     /// Every job is submitted at its submit time.
@@ -103,7 +104,7 @@ pub enum SwfDependencies {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwfMemoryUnit {
-    /// Kilobytes as in the standard, unless a row would then request more than 256 GiB per processor.
+    /// Kilobytes as in the standard, unless some row would then request more than 256 GiB per processor (then bytes).
     #[default]
     Auto,
     /// 1024 bytes.
@@ -112,7 +113,7 @@ pub enum SwfMemoryUnit {
     Byte,
 }
 
-/// How parallel jobs and their memory are read.
+/// Options for reading parallel jobs and their memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwfOptions {
@@ -180,7 +181,7 @@ fn read(input: &Input, options: &SwfOptions, strict: bool, tenants: Tenants) -> 
     Ok(log.settle())
 }
 
-/// The log read so far. Values that can only be determined once all rows are known are stored beside the workload's sets.
+/// The log read so far. Values that can only be determined once all rows are known are stored in separate lists, by set.
 struct Log<'a> {
     options: &'a SwfOptions,
     tenants: Tenants,
@@ -230,7 +231,7 @@ impl<'a> Log<'a> {
         let number = row.integer(JOB, "a job number")?;
         let submit = known(row, SUBMIT, US_PER_S, Rounding::Nearest, SECONDS)?;
         let run = known(row, RUN, US_PER_S, Rounding::Nearest, SECONDS)?;
-        // A zero means that there is no estimate.
+        // A value of zero means that there is no estimate.
         let estimate = known(row, ESTIMATE, US_PER_S, Rounding::Nearest, SECONDS)?.filter(|&time| time > 0).map(Span);
         self.waits_known += u64::from(known(row, WAIT, US_PER_S, Rounding::Nearest, SECONDS)?.is_some());
         let (requested, allocated) = (count(row, REQUESTED, COUNT)?, count(row, ALLOCATED, COUNT)?);
@@ -337,7 +338,7 @@ impl<'a> Log<'a> {
         self.workload.quality.assumptions.push((name.to_owned(), value));
     }
 
-    /// Records which number of processors is read, and how many rows the other choice would change.
+    /// Records which number of processors is used, and for how many rows the other number differs.
     fn processors(&mut self) {
         let reading = match self.options.processors {
             SwfProcessors::Requested => "requested, else allocated",
@@ -385,8 +386,8 @@ impl<'a> Log<'a> {
         self.assume("swf.origin_us", origin.0.to_string());
     }
 
-    /// Returns the number of units of the stored memory per byte (1, or 1024 when the field itself was in bytes), or `None` if memory is
-    /// not a dimension of this log.
+    /// Returns the number of units of the stored memory per byte: 1, or 1024 if the field is in bytes. Returns `None` if memory is not a
+    /// dimension of this log.
     fn memory(&mut self) -> Option<u128> {
         let options = self.options;
         let known = self.sizes.iter().filter(|size| size.memory.is_some()).count();

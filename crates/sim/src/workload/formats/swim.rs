@@ -1,12 +1,12 @@
 //! SWIM: Facebook's MapReduce jobs of 2009 and 2010, one row per job with the bytes read, shuffled and written.
 //!
-//! Six tab-separated fields without a header (job, submit seconds, gap seconds, input bytes, shuffle bytes, output bytes), eight or nine in
-//! the variants that add paths. Tasks, durations and demands are not in the data: they are derived from the bytes by the named parameters
-//! of [`SwimOptions`], without randomness. A job becomes a row of maps and, if it shuffles, a row of reduces that starts after all maps
-//! have ended.
+//! Rows have six tab-separated fields without a header: job, submit seconds, gap seconds, input bytes, shuffle bytes, output bytes.
+//! Variants with paths have up to nine fields. Tasks, durations and demands are not in the data. They are derived from the bytes by the
+//! named parameters of [`SwimOptions`], without randomness. A job becomes a row of maps and, if it shuffles, a row of reduces that starts
+//! after all maps have ended.
 //!
-//! Not modelled: output bytes take no time (writing overlaps reading), reduces do not start early, and the seams of the file (24 one-hour
-//! windows drawn from months) are kept.
+//! Simplifications: output bytes take no time (writing overlaps reading), and reduces do not start before all maps have ended. The file
+//! consists of 24 one-hour windows drawn from months; the jumps between them are kept.
 //!
 //! Source: SWIM, UC Berkeley, New BSD; Chen et al., VLDB 2012. Demands: means of Ghodsi et al., NSDI 2011, Fig. 1.
 
@@ -39,15 +39,15 @@ pub struct SwimOptions {
     pub map_bytes: u64,
     /// Shuffle bytes of one reduce: reduces = ceil(shuffle / reduce_bytes). Default 1 GiB.
     pub reduce_bytes: u64,
-    /// The largest number of tasks of one job (at least 2). Beyond it maps and reduces are reduced in proportion and the bytes are spread
-    /// over fewer, longer tasks. Default 100,000.
+    /// The largest number of tasks of one job (at least 2). A job with more tasks gets fewer maps and reduces, in proportion, and its
+    /// bytes are spread over fewer, longer tasks. Default 100,000.
     pub max_tasks: u32,
-    /// The rate at which one map reads its input. Default 4 MiB/s: far below a disk, but with the start-up time a full 64 MiB map takes 21
-    /// s, and the published median of Facebook's tasks is 23 s.
+    /// The rate at which one map reads its input. Default 4 MiB/s. This is far below the rate of a disk, but with the start-up time a full
+    /// 64 MiB map then takes 21 s, and the published median of Facebook's tasks is 23 s.
     pub map_bytes_per_s: u64,
     /// The rate at which one reduce reads its share of the shuffle. Default 4 MiB/s, so that a full reduce takes 261 s.
     pub reduce_bytes_per_s: u64,
-    /// The time of every task before its first byte. Default 5000 ms.
+    /// The time that every task takes before it reads its first byte. Default 5000 ms.
     pub start_up_ms: u64,
     /// Milli-cores of a map. Default 830, the mean of the published demands.
     pub map_cpu_milli: u64,
@@ -94,7 +94,7 @@ impl SwimOptions {
     }
 
     fn check(&self) -> Result<()> {
-        /// The largest value of a parameter: a million times a million is beyond any real value, and sums stay within 64 bits.
+        /// The largest value of a parameter, which is beyond any real value; sums stay within 64 bits.
         const MOST: u64 = 1_000_000_000_000;
         match self.named().into_iter().find(|(_, value, least)| !(*least..=MOST).contains(value)) {
             None => Ok(()),
@@ -216,7 +216,8 @@ mod tests {
         let text = "job0\t49\t49\t67108865\t1073741825\t627471\njob1\t101.5\t52\t736346\t0\t432269\n";
         let workload = import(Format::Swim, text).expect("readable");
         let rows: Vec<_> = workload.sets.iter().map(|set| (set.submit.0, set.tasks, set.duration.0)).collect();
-        // Half of (64 MiB + 1 byte) at 4 MiB/s is 8 s; half of (1 GiB + 1) is 128 s; 736,346 bytes are 0.175559 s.
+        // At 4 MiB/s, half of (64 MiB + 1 byte) takes 8 s, half of (1 GiB + 1 byte) takes 128 s, and 736,346 bytes take 0.175559 s. The
+        // start-up time adds 5 s.
         assert_eq!(rows, [(49_000_000, 2, 13_000_000), (49_000_000, 2, 133_000_000), (101_500_000, 1, 5_175_559)]);
         assert_eq!(workload.sets[1].after, [0]);
         assert_eq!((workload.stages.name(0), workload.stages.name(1)), ("map", "reduce"));
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(workload.quality.rows_in, 3);
         assert_eq!(dropped(&workload.quality), 1);
         assert_eq!(workload.quality.repaired.values().sum::<u64>(), 2);
-        // 100 maps and 100 reduces share 20 tasks; every byte is still read: 640 MiB a map at 4 MiB/s.
+        // 100 maps and 100 reduces are reduced to 10 maps and 10 reduces. Every byte is still read: 640 MiB per map at 4 MiB/s.
         let tasks: Vec<_> = workload.sets.iter().map(|set| (set.tasks, set.duration.0)).collect();
         assert_eq!(tasks, [(1, 5_000_000), (10, 165_000_000), (10, 2_565_000_000)]);
     }

@@ -1,7 +1,7 @@
-//! The rules that assign users to the jobs of a published trace, which mostly has no user column.
+//! The rules that assign users to the jobs of a published trace; most published traces have no user column.
 //!
-//! An importer gives every original job a user of its own (or uses the format's own column); a [`Tenants`] rule then maps these to the
-//! users of the simulation, so that all rows of an original job stay with one user. Rules use integers and a fixed hash of the name: the
+//! An importer gives every original job its own user, or uses the user column of the format. A [`Tenants`] rule then maps these users to
+//! the users of the simulation, so that all rows of an original job have one user. Rules use integers and a fixed hash of the name: the
 //! same trace and rule give the same users on every machine.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::workload::{Names, Workload};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_base::units::{Rounding, decimal};
 
-/// The name of the hash function of names, for provenance.
+/// The name of the function that hashes names, for provenance.
 pub const HASH_NAME: &str = "fnv-1a-64, splitmix64 finaliser";
 
 /// The largest number of users of a rule.
@@ -27,11 +27,11 @@ pub enum Tenants {
     Job,
     /// `one`: a single user.
     One,
-    /// `hash:K`: the job's name hashed into K users.
+    /// `hash:K`: the hash of the job's name selects one of K users.
     Hash(u32),
     /// `round-robin:K`: K users in turn, in order of the jobs' first submission.
     RoundRobin(u32),
-    /// `zipf:K:S`: user k of K gets jobs in proportion to k^-S, decided by the hash of the job's name.
+    /// `zipf:K:S`: user k of K gets jobs in proportion to k^-S; the hash of the job's name decides.
     Zipf {
         /// Number of users.
         users: u32,
@@ -81,7 +81,7 @@ impl Tenants {
         })
     }
 
-    /// Returns the column of a format that the rule uses, if any.
+    /// Returns the column of a format that the rule uses, if it uses one.
     pub(super) fn column(self) -> Option<&'static str> {
         match self {
             Tenants::Column => Some("user column"),
@@ -90,8 +90,8 @@ impl Tenants {
         }
     }
 
-    /// Assigns a user to every set by this rule. The users of `workload` must be the original jobs (or the format's own users, which `job`,
-    /// `column` and `qos` keep). The workload must be finished, since `round-robin` uses its order.
+    /// Assigns a user to every set by this rule. The users of `workload` must be the original jobs (or the format's own users, which
+    /// `job`, `column` and `qos` keep). The workload must be finished, because `round-robin` uses its order of rows.
     pub fn apply(self, mut workload: Workload) -> Workload {
         workload.quality.assumptions.push(("tenants".into(), self.to_string()));
         let users = match self {
@@ -174,7 +174,8 @@ impl fmt::Display for Tenants {
     }
 }
 
-/// Returns the hash of a name by the function [`HASH_NAME`]: FNV-1a alone leaves the high bits of short names alike.
+/// Returns the hash of a name by the function [`HASH_NAME`]. A finaliser is needed, because the high bits of FNV-1a hardly differ between
+/// short names.
 fn name_hash(name: &str) -> u64 {
     let fnv = name
         .bytes()
@@ -189,7 +190,7 @@ fn scale_hash(hash: u64, bound: u64) -> u64 {
     ((u128::from(hash) * u128::from(bound)) >> 64) as u64
 }
 
-/// Number of fraction bits of the fixed-point numbers below.
+/// Number of fraction bits of the fixed-point numbers in this file.
 const FRACTION: u32 = 40;
 
 /// Returns the partial sums of the weights k^-S for k = 1, 2, ..., in units of 2^-40.
@@ -211,7 +212,7 @@ fn zipf_pick(cumulative: &[u64], hash: u64) -> u32 {
     cumulative.partition_point(|&sum| sum <= at) as u32
 }
 
-/// Returns log2 of a number from 1, in fixed point, rounded down: one bit per squaring.
+/// Returns log2 of a number from 1, in fixed point, rounded down; each squaring gives one bit.
 fn log2(k: u64) -> u64 {
     let whole = k.ilog2();
     let mut x = u128::from(k) << (62 - whole);
@@ -303,10 +304,10 @@ mod tests {
         assert!(counts("round-robin:4").iter().all(|(_, count)| *count == 1500));
         let hashed = counts("hash:6");
         assert_eq!(hashed.len(), 6);
-        // 1000 expected, standard deviation 29: five of them either way.
+        // 1000 jobs are expected per user, with a standard deviation of 29; the bounds are five standard deviations.
         assert!(hashed.iter().all(|(_, count)| (855..=1145).contains(count)), "{hashed:?}");
         let zipf = counts("zipf:4:1");
-        // Weights 1, 1/2, 1/3, 1/4 of 25/12: 2880, 1440, 960, 720 expected.
+        // The weights are 1, 1/2, 1/3 and 1/4, with a sum of 25/12, so 2880, 1440, 960 and 720 jobs are expected.
         for ((_, count), want) in zipf.iter().zip([2880, 1440, 960, 720]) {
             assert!(count.abs_diff(want) < 200, "{zipf:?}");
         }

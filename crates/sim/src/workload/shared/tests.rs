@@ -1,9 +1,9 @@
-//! Replayed rows against the rows of the original source.
+//! Compares replayed rows with the rows of the original source.
 
 use super::*;
 use crate::workload::{CsvTrace, Estimated, Input, Thinned};
 
-/// Returns a trace with every column; jobs have one to three rows. `wrong` is a row with an invalid duration.
+/// Returns a trace with every column; jobs have one to three rows. The row number `wrong` has an invalid duration.
 fn trace(rows: u64, wrong: Option<u64>) -> Input {
     let mut text = "job,user,submit_s,duration_s,tasks,cpu,memory_gib,stage,after,priority,gang,label,location,stable,\
                     estimate_s,deadline_s,after_job,think_s\n"
@@ -121,10 +121,10 @@ fn rows_after_the_horizon_are_read_by_the_run() {
     let rows = (0..9_000u64).map(|row| format!("{row},u{},{},1,1\n", row % 10, row / 2));
     let input = Input::Bytes("trace.csv".into(), (text + &rows.collect::<String>()).into_bytes().into());
     let csv = || -> Result<Box<dyn Source>> { Ok(Box::new(CsvTrace::new(&input)?)) };
-    // Rows up to number 4001 are submitted at 2000 s or before.
+    // Rows 0 to 4001 are submitted at 2000 s or before; the first later row is stored too.
     assert_eq!(check(&csv, Time::ZERO + Span::from_secs(2000)).0, 4003);
     assert_eq!(check(&csv, Time::NEVER).0, 9000);
-    // Without a need for further rows, the original source stays closed.
+    // If a run needs no further rows, the original source is not opened.
     let rows = SharedRows::read(&mut *csv().expect("rows"), Time::ZERO, &mut |_| Ok(true)).expect("rows");
     let rows = rows.expect("memory is left");
     let mut replayed = rows.source(|| panic!("the source is not needed"));

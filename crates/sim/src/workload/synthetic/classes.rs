@@ -1,7 +1,8 @@
 //! Generator `synthetic`: classes of users, and a distribution for each quantity.
 //!
-//! Jobs arrive as one stream; each belongs to a class by weight and to one of its users by Zipf's law. Classes with different demands form
-//! a mix of users that need different resources. Arrivals, classes and users, sizes, demands and durations have separate random streams.
+//! Jobs arrive as one stream. The class of a job is drawn by weight, and its user among the users of the class by Zipf's law. Classes with
+//! different demands form a mix of users that need different resources. Arrivals, classes and users, sizes, demands and durations have
+//! separate random streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ use plimsoll_base::units::{Dim, Span, TIME_MAX_US, Time, UserId};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
-    /// Number of jobs. Required without `hours`; with both, jobs end at the limit that is reached first.
+    /// Number of jobs. Required without `hours`; with both, generation ends at the limit that is reached first.
     pub jobs: Option<u64>,
     /// The time over which jobs arrive, in hours.
     pub hours: Option<f64>,
@@ -33,7 +34,7 @@ pub struct Synthetic {
     pub classes: Vec<Class>,
 }
 
-/// A wave of the arrival rate: it is multiplied by `1 + amplitude sin(2 pi t / period)`.
+/// A wave of the arrival rate. The rate is multiplied by `1 + amplitude sin(2 pi t / period)`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
@@ -43,19 +44,20 @@ pub struct Burst {
     pub period: Length,
 }
 
-/// Users with jobs of one kind.
+/// A class: users with jobs of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
     /// The users are named after the class, with a number (without one if there is only one user).
     pub name: String,
-    /// The class receives this over the sum of all weights as its share of the jobs. Default 1.
+    /// The weight. The class gets this part of the sum of all weights as its share of the jobs. Default 1.
     #[serde(default = "one")]
     pub weight: f64,
     /// Number of users. Default 1.
     #[serde(default = "one_user")]
     pub users: u32,
-    /// The inequality of the users: the user of rank k submits in proportion to 1 / k^zipf. Default 0, equally.
+    /// The inequality of the users: the user of rank k submits jobs in proportion to 1 / k^zipf. Default 0: all users submit equally
+    /// often.
     #[serde(default)]
     pub zipf: f64,
     /// The priority, from 0 (most urgent) to 9. Default 0.
@@ -103,7 +105,7 @@ fn one_user() -> u32 {
     1
 }
 
-/// The largest number of jobs; more are treated as a mistake (gaps of 0 would never end).
+/// The largest number of jobs; a larger number is treated as a mistake (with gaps of 0, generation would never end).
 const MOST_JOBS: u64 = 100_000_000;
 
 impl Synthetic {
@@ -139,13 +141,14 @@ impl Synthetic {
         Ok(workload)
     }
 
-    /// Returns the parameters of a workload for speed measurements: jobs of one task and two resources, for 400 machines of 64 cores and
+    /// Returns the parameters of a workload for speed measurements: jobs with one task and two resources, for 400 machines of 64 cores and
     /// 256 GiB. At a `load` of 0.9 on both resources about 8,700 tasks run at once.
     ///
-    /// Durations are lognormal (mean 298 s, sigma 1), users unequal by Zipf's law with exponent 0.6, demands of CPU and memory independent.
-    /// With `burst` the rate swings by 60 % every 30 minutes, so that queues form.
+    /// Durations are lognormal (mean 298 s, sigma 1). Users follow Zipf's law with exponent 0.6. Demands of CPU and memory are
+    /// independent. With `burst` the rate swings by 60 % every 30 minutes, so that queues form.
     pub fn bench(tasks: u64, users: u32, load: f64, burst: bool) -> Synthetic {
-        // Mean demand 2.64 cores and 10.56 GiB: 23,040 of 25,600 cores and 92,160 of 102,400 GiB fit 8,727 tasks.
+        // The mean demand is 2.64 cores and 10.56 GiB. At a load of 0.9, 23,040 of 25,600 cores and 92,160 of 102,400 GiB are used by
+        // 8,727 tasks.
         let weights = [0.32, 0.36, 0.24, 0.08];
         let demand = BTreeMap::from([
             ("cpu".to_owned(), Distribution::choice(&[1.0, 2.0, 4.0, 8.0], &weights)),
@@ -189,7 +192,7 @@ struct Clock {
     gap: Sampler,
     gaps: ChaCha8Rng,
     accepted: ChaCha8Rng,
-    /// Amplitude and period.
+    /// The amplitude and the period of the wave.
     burst: Option<(f64, u64)>,
 }
 
@@ -213,7 +216,7 @@ impl Clock {
             if burst.period.0 == Span::ZERO {
                 return Err(Error::plan("workload.burst.period", 0, "a time above 0"));
             }
-            // Only the rate of a Poisson process can be changed by dropping arrivals.
+            // Dropping arrivals changes the rate correctly only for a Poisson process.
             if !spec.arrival.is_memoryless() {
                 let expected = "an exponential distribution without min and max, because of workload.burst";
                 return Err(Error::plan("workload.arrival", "this distribution", expected));
@@ -228,7 +231,7 @@ impl Clock {
         })
     }
 
-    /// Returns the next arrival; with a burst, the next one of a process at the peak rate that is not dropped.
+    /// Returns the next arrival; with a burst, arrivals are drawn at the peak rate, and some are dropped.
     fn next(&mut self) -> Time {
         loop {
             let Some((amplitude, period)) = self.burst else {

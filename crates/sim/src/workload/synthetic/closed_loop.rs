@@ -1,7 +1,7 @@
-//! Generator `closed-loop`: users that submit their next job a think time after the last one has finished.
+//! Generator `closed-loop`: users that submit their next job a think time after the previous one has finished.
 //!
-//! The number of jobs that a user completes is then a result of the run, as in the DRF paper's section 7.2. A user's nth job depends on the
-//! seed, the user and n alone, never on its submit time, so that two policies serve the same jobs.
+//! The number of jobs that a user completes is then a result of the run, as in the DRF paper's section 7.2. A user's nth job depends on
+//! the seed, the user and n alone, and not on its submit time, so different policies serve the same jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +30,7 @@ pub struct ClosedLoop {
     pub classes: Vec<LoopClass>,
 }
 
-/// Users that run jobs of one kind, one after the other.
+/// A class: users that run jobs of one kind, one after the other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoopClass {
@@ -45,14 +45,14 @@ pub struct LoopClass {
     pub demand: BTreeMap<String, Distribution>,
     /// Seconds per task, drawn once per job.
     pub duration: Distribution,
-    /// A factor on the duration, drawn for each task set. Default: none, all tasks of a job take equally long.
+    /// A factor on the duration, drawn for each task set. Default: no factor; all tasks of a job have the same duration.
     pub noise: Option<Distribution>,
     /// The number of task sets into which a job is divided for its noise. Default 8.
     #[serde(default = "eight")]
     pub noise_sets: u32,
     /// Seconds from the end of a job to the next one. Default 0.
     pub think: Option<Distribution>,
-    /// The delay between the first submissions of two successive users of the class; the first submits at 0. Default 0.
+    /// The delay between the first submissions of two successive users of the class; the first user submits at 0. Default 0.
     #[serde(default = "none")]
     pub stagger: Length,
     /// The priority, from 0 (most urgent) to 9. Default 0.
@@ -94,8 +94,8 @@ struct Looper {
 
 /// The source of a closed loop.
 ///
-/// [`Source::peek`] may return `None` while jobs run, and another job later. Users are in the order of their declaration. Ties: of users
-/// that submit at one instant the one with the lower id is first.
+/// [`Source::peek`] may return `None` while jobs run, and a job later. User ids follow the order of declaration. Of users that submit at
+/// one instant, the user with the lower id is first.
 #[derive(Clone, Debug)]
 pub struct LoopSource {
     until: Time,
@@ -105,13 +105,14 @@ pub struct LoopSource {
     loopers: Vec<Looper>,
     users: Names,
     names: JobNames,
-    /// The names of stages, labels and locations: empty, because no row has any.
+    /// The names of stages, labels and locations; they are empty, because rows have none.
     none: Names,
-    /// The users that submit next, by time. A user is in the queue at most once: its next job exists when the last one has ended.
+    /// The users that submit next, by time. A user is in the queue at most once, because its next job exists only when the previous one
+    /// has ended.
     queue: PriorityQueue<UserId, Reverse<(Time, u32)>>,
     /// Rows of the next job, generated for the head of the queue on demand.
     rows: VecDeque<TaskSet>,
-    /// Whether some of these rows were taken; if so, the remaining ones follow in any case.
+    /// Whether some of these rows were taken; if so, the remaining rows follow before any other job.
     started: bool,
     jobs: u32,
     next_row: u64,
@@ -175,7 +176,7 @@ impl LoopSource {
         if class.noise_sets == 0 {
             return Err(Error::plan(format!("{key}.noise_sets"), 0, "a number of at least 1"));
         }
-        // Durations must be positive: with a duration of 0 and no think time, a user would submit endlessly at one instant.
+        // Durations must be positive. With a duration of 0 and no think time, a user would submit endlessly at one instant.
         self.classes.push(Ready {
             tasks: constant(&class.tasks, 1.0).sampler(&format!("{key}.tasks"), true)?,
             demand: ReadyDemand::new(&format!("{key}.demand"), &class.demand, &self.dims)?,
@@ -208,12 +209,12 @@ impl LoopSource {
         }
     }
 
-    /// Returns the number of a user's nth job among all substreams.
+    /// Returns the number of the substream of a user's nth job.
     fn substream(user: UserId, job: u32) -> u64 {
         u64::from(user.0) << 32 | u64::from(job)
     }
 
-    /// Generates the rows of the head of the queue, unless they exist.
+    /// Generates the rows of the head of the queue, unless they have been generated.
     fn prepare(&mut self) {
         let Some((&user, &Reverse((submit, _)))) = self.queue.peek() else { return };
         if self.rows.front().is_some_and(|row| row.user == user) {
@@ -228,7 +229,7 @@ impl LoopSource {
         self.rows.clear();
         for tasks in parts(tasks, class.noise_sets) {
             let factor = class.noise.as_ref().map_or(1.0, |noise| noise.sample(&mut durations));
-            // Every task takes some time, or a loop could repeat endlessly at one instant.
+            // Every task takes at least a microsecond; otherwise a loop could repeat endlessly at one instant.
             let duration = to_span(seconds * factor).max(plimsoll_base::units::Span(1));
             let job = JobId(self.jobs);
             let priority = class.priority;

@@ -9,7 +9,7 @@ use crate::workload::Names;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
 
-/// The largest number of users; more are treated as a mistake.
+/// The largest number of users; a larger number is treated as a mistake.
 pub(super) const MOST_USERS: u64 = 10_000_000;
 
 /// Returns the dimensions that occur in demands, in the order of their names.

@@ -1,7 +1,7 @@
-//! Distributions as a plan writes them: `20`, `"5m"`, `{ distribution = "lognormal", median = 120, sigma = 1.2 }`.
+//! Distributions in the notation of plans: `20`, `"5m"`, `{ distribution = "lognormal", median = 120, sigma = 1.2 }`.
 //!
-//! A bare number (or, for a time, text such as `"5m"`) is a constant. `min` and `max` truncate: a draw outside is repeated. Floats end
-//! here: draws are rounded once, times to the nearest microsecond and demands up.
+//! A bare number (or, for a time, text such as `"5m"`) is a constant. `min` and `max` truncate a distribution: a draw outside these limits
+//! is repeated. Floats are used only in this module: results are rounded once, times to the nearest microsecond, and demands up.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl<'de> Deserialize<'de> for Distribution {
     }
 }
 
-/// Accepts a number, a time or a table; the errors of an untagged enum would not identify the wrong part.
+/// Accepts a number, a time or a table. An untagged enum would not identify the wrong part in its errors.
 struct DistributionVisitor;
 
 impl<'de> Visitor<'de> for DistributionVisitor {
@@ -118,7 +118,7 @@ impl Distribution {
         Distribution(DistributionFamily::Exponential { mean, min: None, max: None })
     }
 
-    /// Returns whether it is an untruncated exponential distribution, so that its draws as gaps form a Poisson process.
+    /// Returns whether it is an untruncated exponential distribution, so that arrivals with these gaps form a Poisson process.
     pub fn is_memoryless(&self) -> bool {
         matches!(self.0, DistributionFamily::Exponential { min: None, max: None, .. })
     }
@@ -129,7 +129,7 @@ impl Distribution {
     pub fn sampler(&self, key: &str, positive: bool) -> Result<Sampler> {
         let above = |name: &str, value: f64| check(key, name, value, value > 0.0, "a number above 0");
         let least = |name: &str, value: f64| check(key, name, value, value >= 0.0, "a number of at least 0");
-        // `positive` checks this number: it is 0 only if every draw is 0.
+        // `positive` requires this parameter to be above 0.
         let mean = |name: &str, value: f64| if positive { above(name, value) } else { least(name, value) };
         let (mut min, mut max) = (None, None);
         let kind = match &self.0 {
@@ -181,7 +181,7 @@ impl Distribution {
     }
 }
 
-/// Unwraps a constructor's result: its own conditions are weaker than those checked before.
+/// Unwraps a constructor's result; the parameters were checked before by stricter conditions.
 fn valid<T, E: fmt::Debug>(built: std::result::Result<T, E>) -> T {
     built.expect("parameters were checked")
 }
@@ -243,7 +243,7 @@ impl Sampler {
         to_span(self.sample(rng))
     }
 
-    /// Draws a number of tasks: rounded, at least 1.
+    /// Draws a number of tasks, rounded to a whole number of at least 1.
     pub fn tasks(&self, rng: &mut ChaCha8Rng) -> u32 {
         (self.sample(rng).round() as u32).max(1)
     }
@@ -259,8 +259,8 @@ pub fn to_span(seconds: f64) -> Span {
     Span(((seconds * US_PER_S as f64).round() as u64).min(TIME_MAX_US))
 }
 
-/// Converts an amount to base units (at most 10^15, so that sums do not overflow), rounded up except for a float's last digits (0.07 cores
-/// are 70 milli-cores, not 71).
+/// Converts an amount to base units (at most 10^15, so that sums do not overflow), rounded up; the last digits of a float are ignored
+/// (0.07 cores are 70 milli-cores, not 71).
 pub fn to_amount(value: f64, scale: u64) -> u64 {
     let base = (value * scale as f64).min(1e15);
     let near = base.round();
@@ -313,11 +313,11 @@ mod tests {
             ("{ distribution = \"constant\", value = 3.5 }", 3.5),
             ("{ distribution = \"uniform\", min = 2, max = 6 }", 4.0),
             ("{ distribution = \"normal\", mean = 10, sd = 2 }", 10.0),
-            // A half-normal: sd sqrt(2 / pi).
+            // The mean of a half-normal distribution is sd sqrt(2 / pi).
             ("{ distribution = \"normal\", mean = 0, sd = 2 }", 1.5958),
             ("{ distribution = \"lognormal\", median = 4, sigma = 0.5 }", 4.5326),
             ("{ distribution = \"exponential\", mean = 1.5 }", 1.5),
-            // Truncated at its mean: 1 - 1 / (e - 1).
+            // Truncated at 1, the mean is 1 - 1 / (e - 1).
             ("{ distribution = \"exponential\", mean = 1, max = 1 }", 0.4180),
             ("{ distribution = \"pareto\", scale = 2, alpha = 3 }", 3.0),
             ("{ distribution = \"choice\", values = [1, 5], weights = [3, 1] }", 2.0),

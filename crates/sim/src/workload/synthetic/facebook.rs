@@ -4,9 +4,9 @@
 //! FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, the variation among the tasks of a job, the
 //! division of a job into maps and reduces. The result is synthetic, as its `quality` states.
 //!
-//! Load is set by thinning: candidates arrive at the published rate, several days laid over one another, and jobs are kept at random until
-//! the kept work is `load` times the capacity. Time is never stretched. A job's properties depend on its number alone, so that another load
-//! keeps or drops jobs and changes none.
+//! The load is set by thinning. Candidates arrive at the published rate, with several days laid over one another. A random part of them is
+//! kept, so that the kept work is `load` times the capacity. Time is never stretched. The properties of a job depend on its number alone,
+//! so another load keeps other jobs, but changes no job.
 
 use std::fmt;
 
@@ -29,48 +29,48 @@ use plimsoll_base::units::{Dim, Span, Time, Unit, UserId};
 pub struct Facebook {
     /// The time over which jobs arrive, in hours. Default 1, about 300,000 tasks at the default load.
     pub hours: f64,
-    /// The CPU work offered over these hours, divided by the work that `cluster_cores` can do in them. Default 0.85, unless `thin` is
-    /// given: nearly the capacity of the machines, and more than slots that hold two thirds of the tasks can serve. The offered load may
-    /// deviate by half the work of the last job kept (0.03 mostly, 0.12 at most by default).
+    /// The CPU work offered over these hours, divided by the work that `cluster_cores` can do in this time. Default 0.85, unless `thin` is
+    /// given. This is nearly the capacity of the machines, and more than slots for two thirds of the tasks can serve. The offered load may
+    /// deviate by half the work of the last kept job: usually 0.03, and at most 0.12 with the defaults.
     pub load: Option<f64>,
     /// The multiple of the published arrival rate to keep, instead of `load`. No default.
     pub thin: Option<f64>,
-    /// The cores that `load` refers to. Default 6400: 400 machines of 16 (DRF paper, section 7.3).
+    /// The cores that `load` refers to. Default 6400: 400 machines of 16 cores (DRF paper, section 7.3).
     pub cluster_cores: f64,
-    /// The number of independent days that are laid over one another before thinning. Default 4: with jobs of at most `max_tasks` tasks,
-    /// the rate of one day loads the default cluster to about two thirds.
+    /// The number of independent days that are laid over one another before thinning. Default 4: if jobs have at most `max_tasks` tasks,
+    /// the jobs of one day load the default cluster to about two thirds.
     pub overlay: u32,
     /// Number of jobs that arrive in 24 hours of one day. Default 24,442 (FB-2010, mean gap 3.54 s).
     pub jobs_per_day: f64,
     /// The variation of the rate: every hour's rate is multiplied by a uniformly distributed number from 1 - `hourly` to 1 + `hourly`.
     /// Default 0.3, an assumption (the public day is made of hours drawn at random and has no daily cycle).
     pub hourly: f64,
-    /// The largest number of tasks of a job: the last bin of sizes ends here. Default 6000; FB-2010 has jobs of up to 174,613 maps, which
-    /// would make up most of the work and be too few to average over.
+    /// The largest number of tasks of a job, where the last bin of sizes ends. Default 6000. FB-2010 has jobs of up to 174,613 maps; they
+    /// would make up most of the work, and there would be too few of them to average over.
     pub max_tasks: u32,
     /// The share of jobs without reduces, including jobs of one task. Default 0.34 (FB-2010).
     pub map_only: f64,
-    /// The mean share of reduces among the tasks of the other jobs, uniformly distributed from 0 to twice this. Default 0.39, which makes
-    /// 30 % of all tasks reduces (the weights of Figure 1).
+    /// The mean share of reduces among the tasks of jobs with reduces. The share is uniformly distributed from 0 to twice this value.
+    /// Default 0.39; 30 % of all tasks are then reduces, as in the weights of Figure 1.
     pub reduce_share: f64,
-    /// The variation of demands among a job's tasks. Default `"per-job"`, one demand for its maps and one for its reduces; `"per-task-set"`
-    /// makes all large users look alike. The paper does not specify it.
+    /// The variation of demands among a job's tasks. Default `"per-job"`: one demand for its maps and one for its reduces. With
+    /// `"per-task-set"`, all large users have similar mean demands. The paper does not specify the variation.
     pub demand: DemandRule,
-    /// The variation of demands: each is multiplied by a uniformly distributed number from 1 - `jitter` to 1 + `jitter`. Default 0.05: the
-    /// figure's bubbles represent regions.
+    /// The variation of demands: each is multiplied by a uniformly distributed number from 1 - `jitter` to 1 + `jitter`. Default 0.05,
+    /// because the bubbles of the figure represent regions.
     pub jitter: f64,
-    /// The longest median duration of a job's tasks. Default 15 minutes, an assumption: the published tail (1 % of the
-    /// tasks take over 24 minutes) would outlast the hours that are simulated.
+    /// The longest median duration of a job's tasks. Default 15 minutes, an assumption: without a limit, the published tail (1 % of the
+    /// tasks take over 24 minutes) would outlast the simulated hours.
     pub duration_cap: Length,
     /// The standard deviation of the logarithm of a task's duration around the median of its job. Default 0.35, an assumption: the figure
     /// does not separate variation among jobs from variation within one.
     pub noise: f64,
-    /// The number of task sets of equal durations into which a stage is divided. Default 8: at most 16 rows per job instead of one per
-    /// task, and the slowest eighth of a stage takes 1.6 times its median.
+    /// The number of task sets of equal durations into which a stage is divided. Default 8. A job then has at most 16 rows instead of one
+    /// per task, and the slowest eighth of a stage takes 1.6 times the median.
     pub noise_sets: u32,
-    /// The number of users that submit, or `"job"`: every job has its own. Default 20, an assumption (not public).
+    /// The number of users that submit, or `"job"` for one user per job. Default 20, an assumption (the number is not public).
     pub users: Users,
-    /// The inequality of the users: the user of rank k submits in proportion to 1 / k^zipf. Default 1.1, an assumption.
+    /// The inequality of the users: the user of rank k submits jobs in proportion to 1 / k^zipf. Default 1.1, an assumption.
     pub zipf: f64,
 }
 
@@ -151,11 +151,11 @@ impl Default for Facebook {
 /// The load if neither `load` nor `thin` is given.
 const LOAD: f64 = 0.85;
 
-/// The largest number of jobs before thinning; more are treated as a mistake, because they would fill the memory.
+/// The largest number of jobs before thinning; a larger number is treated as a mistake, because the jobs would fill the memory.
 const MOST_JOBS: f64 = 1e7;
 
-/// One job before thinning. Its task sets are drawn once to measure their work and again if the job is kept, because most candidates are
-/// dropped.
+/// One job before thinning. Its task sets are drawn once to measure their work, and again if the job is kept. They are not stored, because
+/// most candidates are dropped.
 struct JobDraft {
     /// The number that determines its draws.
     number: u64,
@@ -183,8 +183,8 @@ impl Facebook {
         Ok(workload)
     }
 
-    /// Returns the workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`, also for a load that the candidates of the
-    /// seed do not reach.
+    /// Returns the workload without its jobs. Errors: [`Error::Plan`] at `workload.<parameter>`, including a load that the candidates of
+    /// the seed do not reach.
     pub(super) fn outline(&self, seed: u64) -> Result<Workload> {
         self.check()?;
         if self.thin.is_none() {
@@ -268,7 +268,7 @@ impl Facebook {
         }
     }
 
-    /// Drops candidates at random until `thin` or `load` is met and returns the share of keys that was kept.
+    /// Drops candidates at random so that `thin` or `load` is met, and returns the share of keys that is kept.
     fn keep(&self, candidates: &mut Vec<JobDraft>) -> Result<f64> {
         let limit = match self.thin {
             Some(thin) => (thin / f64::from(self.overlay) * 2f64.powi(64)) as u64,
@@ -289,7 +289,7 @@ impl Facebook {
         for (key, work) in &order {
             let over = kept + work;
             if over >= target {
-                // The job that crosses the target is kept if that is closer to it.
+                // The job that crosses the target is kept if the kept work is then closer to the target.
                 return Ok(if over - target <= target - kept { key.saturating_add(1) } else { *key });
             }
             kept = over;

@@ -39,7 +39,7 @@ impl Draws {
             bin: Weighted::new(bins.iter().map(|bin| bin.jobs)).expect("the first bin has jobs"),
             bins,
             user: Weighted::zipf(users, spec.zipf).expect("there is a user"),
-            // Jobs of one task are map-only already.
+            // Jobs of one task have no reduces anyway.
             map_only: if single < 1.0 { ((spec.map_only - single) / (1.0 - single)).max(0.0) } else { 1.0 },
             noise: LogNormal::new(0.0, spec.noise).expect("the noise was checked"),
         }
@@ -63,7 +63,7 @@ impl Draws {
                 if part > 0 && spec.demand == DemandRule::PerTaskSet {
                     demand = draw_demand(table, spec.jitter, &mut demands);
                 }
-                // Every task takes some time.
+                // Every task takes at least a microsecond.
                 let duration = to_span(median * self.noise.sample(&mut durations)).max(Span(1));
                 let after = if stage == 1 { vec![0] } else { Vec::new() };
                 sets.push(TaskSet { submit, duration, tasks, demand, stage: Some(stage), after, ..TaskSet::default() });
@@ -86,7 +86,7 @@ impl Draws {
     }
 }
 
-/// Returns the bins of sizes in percent of jobs, without sizes above `max_tasks`.
+/// Returns the bins of sizes, in percent of jobs, limited to `max_tasks`.
 fn size_bins(max_tasks: u32) -> Vec<SizeRange> {
     let most = u64::from(max_tasks);
     let large = published::DRF_BINS[1..].iter();
@@ -95,7 +95,7 @@ fn size_bins(max_tasks: u32) -> Vec<SizeRange> {
     all.filter(|bin| bin.from <= most).map(|bin| SizeRange { to: bin.to.min(most), ..bin }).collect()
 }
 
-/// Returns a whole number from `from` to `to` that is log-uniformly distributed if `uniform` is uniform from 0 to 1.
+/// Returns a whole number from `from` to `to` . The number is log-uniformly distributed if `uniform` is uniformly distributed from 0 to 1.
 fn log_uniform(from: u64, to: u64, uniform: f64) -> u64 {
     let (low, high) = ((from as f64 - 0.5).ln(), (to as f64 + 0.5).ln());
     ((low + (high - low) * uniform).exp().round() as u64).clamp(from, to)

@@ -8,7 +8,7 @@ use super::*;
 use crate::workload::TaskSet;
 use plimsoll_base::units::{JobId, Resources, Span, Time};
 
-/// Returns the sets of each job by its submit time, which identifies it across thinnings.
+/// Returns the sets of each job by its submit time, which identifies a job in differently thinned workloads.
 fn by_submit(workload: &Workload) -> HashMap<Time, Vec<(u32, Span, Resources)>> {
     let mut jobs: HashMap<_, Vec<_>> = HashMap::new();
     for set in &workload.sets {
@@ -17,7 +17,7 @@ fn by_submit(workload: &Workload) -> HashMap<Time, Vec<(u32, Span, Resources)>> 
     jobs
 }
 
-/// Returns the largest distance between the distribution of (value, tasks) and another one, just below and at each value.
+/// Returns the largest distance between the distribution of (value, tasks) and the distribution `share`, just below and at each value.
 fn distance(mut values: Vec<(f64, f64)>, share: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = values.iter().map(|(_, tasks)| tasks).sum();
@@ -49,11 +49,12 @@ fn facebook_offers_the_load_asked_for() {
     for seed in 1..=10 {
         let summary = summary(&Facebook::default().generate(seed).expect("defaults are valid"));
         let load = summary.work[0].amount_seconds / (6400.0 * 3600.0);
-        // The last job is kept or dropped, whichever is closer: half of 6000 tasks of one core and 900 s is 0.117.
+        // The last job is kept or dropped, whichever is closer: half of the work of 6000 tasks with one core and 900 s is 0.117 of the
+        // capacity.
         assert!((load - 0.85).abs() < 0.117, "seed {seed}: {load}");
         assert!((100_000..=500_000).contains(&summary.tasks), "seed {seed}: {}", summary.tasks);
         assert!(summary.rows < 12_000 && summary.users == 20);
-        // More tasks fit by cores than with 12 slots per machine, as in the paper's figures 13 and 14.
+        // The cores fit more tasks than 12 slots per machine do, as in the paper's figures 13 and 14.
         let cpu = summary.work[0].amount_seconds / summary.marginals[0].duration_s.expect("tasks").mean;
         assert!(load * 6400.0 * summary.tasks as f64 / cpu > 5500.0, "seed {seed}");
     }
@@ -66,7 +67,7 @@ fn facebook_jobs_have_the_published_sizes_and_gaps() {
     let total: f64 = DRF_BINS.iter().map(|bin| bin.jobs).sum();
     for (ours, theirs) in summary.sizes_drf.iter().zip(DRF_BINS) {
         let share = theirs.jobs / total;
-        // Three standard deviations of a binomial count.
+        // The tolerance is three standard deviations of a binomial count.
         let tolerance = 3.0 * (share * (1.0 - share) / summary.jobs as f64).sqrt();
         assert!((ours.share - share).abs() < tolerance, "{ours:?}: {share}");
     }
@@ -117,7 +118,7 @@ fn facebook_tasks_have_the_published_demands_and_durations() {
     let default =
         distance(values(&workload(DAY, 1), None, &seconds), |value| if value > 800.0 { 1.0 } else { cdf(value) });
     assert!(exact < 0.03, "{exact}");
-    // Noise smears the steps at 2 and 3 s.
+    // Noise smooths the steps of the published distribution at 2 and 3 s.
     assert!(default < 0.07, "{default}");
 }
 
@@ -127,7 +128,7 @@ fn facebook_purposes_do_not_shift_each_other() {
     let more = workload("generator = 'facebook'\nthin = 0.6\n", 5);
     let (few, many) = (by_submit(&base), by_submit(&more));
     assert!(many.len() > few.len() + 100);
-    assert!(few.iter().all(|(submit, sets)| many.get(submit) == Some(sets)), "more jobs changed those there were");
+    assert!(few.iter().all(|(submit, sets)| many.get(submit) == Some(sets)), "further jobs changed the earlier ones");
 
     let fields = |workload: &Workload, field: &dyn Fn(&TaskSet) -> u128| -> Vec<(Time, u128)> {
         workload.sets.iter().map(|set| (set.submit, field(set))).collect()

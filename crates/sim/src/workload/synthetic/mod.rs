@@ -1,6 +1,6 @@
 //! Workloads from a seed: each generator is a table in a plan. Every policy gets the same workload, except in a closed loop.
 //!
-//! The same specification and seed give the same workload: every purpose draws from a random stream of its own ([`random`]).
+//! The same specification and seed give the same workload, because every purpose draws from its own random stream ([`random`]).
 
 pub mod classes;
 pub mod closed_loop;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::{Source, Workload};
 use plimsoll_base::error::Result;
 
-/// A generator with its parameters; in a plan, `generator = "facebook"` is in the same table.
+/// A generator with its parameters; in a plan, `generator = "facebook"` is in the same table as the parameters.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "generator", rename_all = "kebab-case")]
 pub enum Generator {
@@ -37,7 +37,7 @@ pub enum Generator {
 pub enum Generated {
     /// All task sets, known before the run.
     Workload(Workload),
-    /// Task sets that depend on when jobs finish.
+    /// Task sets that depend on the finish times of jobs.
     Loop(LoopSource),
 }
 
@@ -54,14 +54,14 @@ impl Generator {
         }
     }
 
-    /// Returns whether later submissions depend on when earlier jobs end, and so on the policy. In a closed loop the number of jobs and
+    /// Returns whether later submissions depend on the ends of earlier jobs, and so on the policy. In a closed loop the number of jobs and
     /// their submit times differ between policies, and runs with the same seed are not paired.
     pub fn submissions_depend_on_policy(&self) -> bool {
         matches!(self, Generator::ClosedLoop(_))
     }
 
     /// Returns the properties of the workload of a seed before any job is drawn: resources, labels, and the users that may submit (none if
-    /// every job has its own). Errors: as [`Generator::generate`], except for errors that only occur in later draws.
+    /// every job has its own user). Errors: as [`Generator::generate`], except for errors that only occur in later draws.
     pub fn outline(&self, seed: u64) -> Result<Workload> {
         match self {
             Generator::Facebook(spec) => spec.outline(seed),

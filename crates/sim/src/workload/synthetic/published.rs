@@ -14,7 +14,7 @@ pub struct Demand {
     pub cpu: f64,
     /// GiB per task.
     pub memory: f64,
-    /// Share of all tasks, maps and reduces together.
+    /// Share of all tasks (maps and reduces).
     pub weight: f64,
 }
 
@@ -27,7 +27,7 @@ pub struct Demands {
     pub draw: Weighted,
 }
 
-/// A cumulative distribution given at points.
+/// A cumulative distribution that is given at points.
 #[derive(Clone, Debug)]
 pub struct Cdf {
     points: Vec<(f64, f64)>,
@@ -39,7 +39,7 @@ impl Cdf {
         &self.points
     }
 
-    /// Returns the value below which a share `p` lies, interpolated linearly in the logarithm of the value.
+    /// Returns the value below which a share `p` of the values lies, interpolated linearly in the logarithm of the value.
     pub fn quantile(&self, p: f64) -> f64 {
         let at = self.points.partition_point(|&(_, cumulative)| cumulative < p);
         if at == 0 {
@@ -63,7 +63,7 @@ impl Cdf {
         from + (to - from) * (value / low).ln() / (high / low).ln()
     }
 
-    /// Returns the mean with values above `cap` cut to it, by midpoints of 10,000 equal steps of the share.
+    /// Returns the mean of the values, each limited to `cap`. The mean is computed from the midpoints of 10,000 equal steps of the share.
     pub fn mean_below(&self, cap: f64) -> f64 {
         let steps = 10_000;
         (0..steps).map(|i| self.quantile((f64::from(i) + 0.5) / f64::from(steps)).min(cap)).sum::<f64>()
@@ -121,7 +121,7 @@ const fn bin(from: u64, to: u64, jobs: f64) -> SizeRange {
 }
 
 /// Job sizes of one day (24,442 jobs) of the SWIM trace FB-2010 at a 64 MB block, in the bins of the DRF paper's Figure 14. The paper
-/// labels 2001-2500 as "2501-3000", a misprint.
+/// mislabels the bin 2001-2500 as "2501-3000".
 pub const DRF_BINS: [SizeRange; 7] = [
     bin(1, 500, 22_078.0),
     bin(501, 1000, 623.0),
@@ -145,10 +145,10 @@ pub const DELAY_BINS: [SizeRange; 9] = [
     bin(1501, u64::MAX, 3.0),
 ];
 
-/// The sizes of jobs of 1-500 tasks, one bin in [`DRF_BINS`], in percent of all jobs. 70 % of the jobs have fewer than ten tasks (FB-2010
-/// at 64 MB). Jobs of one map are 39/63.9 of these (delay scheduling); 34 of 100 have no reduce (FB-2010), the others at least one. So 14.5
-/// % have one task, 34 % two, and the rest three to nine. From ten tasks on the shares are those of the delay-scheduling bins, scaled to
-/// the rest of the first bin.
+/// The sizes of jobs with 1 to 500 tasks, in percent of all jobs; [`DRF_BINS`] has one bin for them. 70 % of the jobs have fewer than ten
+/// tasks (FB-2010 at 64 MB). Of these jobs, 39/63.9 have one map (delay scheduling). 34 of 100 jobs have no reduce (FB-2010); the others
+/// have at least one. So 14.5 % of the jobs have one task, 34 % have two, and the rest of the 70 % have three to nine. From ten tasks on,
+/// the shares are those of the delay-scheduling bins, scaled to the rest of the first bin.
 pub const SMALL_BINS: [SizeRange; 8] = [
     bin(1, 1, 14.5),
     bin(2, 2, 34.0),

@@ -1,16 +1,16 @@
 //! Named random streams: one for each purpose, so that a change in one never shifts another.
 //!
-//! A stream is ChaCha with 8 rounds; its key is derived by BLAKE3 from the seed and the name of the purpose: portable, reproducible, and
-//! independent for all practical purposes. [`numbered`] splits a stream further, into one substream per job, so that one job's draws do not
-//! depend on the number of draws of the jobs before it.
+//! A stream is ChaCha with 8 rounds; its key is derived by BLAKE3 from the seed and the name of the purpose. Streams are portable,
+//! reproducible, and independent for all practical purposes. [`numbered`] divides a stream into substreams, such as one per job, so that
+//! the draws of a job do not depend on the number of draws of earlier jobs.
 //!
-//! The bits are the same everywhere. Distributions pass them through `ln` and `exp`, which may differ in the last bit between platforms;
-//! rounding to whole microseconds and milli-cores hides nearly all of these differences.
+//! The random bits are the same on every platform. Distributions use `ln` and `exp`, whose results may differ in the last bit between
+//! platforms; rounding to whole microseconds and milli-cores hides nearly all of these differences.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Part of the key's derivation; a new text changes every generated workload.
+/// Part of the key's derivation. Another text would change every generated workload.
 const CONTEXT: &str = "plimsoll 2026 named random stream 1";
 
 /// Returns the random stream of one purpose (`arrivals`, `demands`, ...) under one seed.
@@ -35,7 +35,7 @@ pub struct Weighted {
 }
 
 impl Weighted {
-    /// Creates a sampler, or returns `None` unless all weights are finite and at least 0 and one is above 0.
+    /// Creates a sampler, or returns `None` if a weight is not finite or below 0, or if no weight is above 0.
     pub fn new(weights: impl IntoIterator<Item = f64>) -> Option<Weighted> {
         let mut sum = 0.0;
         let mut cumulative = Vec::new();
@@ -58,7 +58,7 @@ impl Weighted {
     pub fn sample(&self, rng: &mut ChaCha8Rng) -> usize {
         let total = self.cumulative.last().expect("there is a weight above 0");
         let at = rng.random::<f64>() * total;
-        // Entries of weight 0 share the sum before them and are skipped; the minimum keeps a rounded draw inside the table.
+        // An entry of weight 0 has the same sum as the entry before it, and is skipped. The minimum limits a rounded draw to the table.
         let index = self.cumulative.partition_point(|&sum| sum <= at);
         index.min(self.cumulative.partition_point(|sum| sum < total))
     }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(first(numbered(&base, 7)), first(numbered(&stream(42, "arrivals"), 7)));
     }
 
-    /// The first number of the stream `arrivals` of seed 42.
+    /// The first number of the stream `arrivals` with seed 42.
     const KNOWN: u64 = 17_636_445_914_210_839_064;
 
     #[test]

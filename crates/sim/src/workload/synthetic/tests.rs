@@ -1,4 +1,4 @@
-//! Tests of the generators `synthetic` and `closed-loop`, and of bad plans.
+//! Tests of the generators `synthetic` and `closed-loop`, and of the errors for invalid plans.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub(super) fn summary(workload: &Workload) -> Summary {
     summarise(&mut workload.source()).expect("a workload in memory has no errors")
 }
 
-/// CPU-heavy users against memory-heavy ones.
+/// A plan with CPU-heavy and memory-heavy users.
 const MIX: &str = "
 generator = 'synthetic'
 jobs = 20000
@@ -258,7 +258,7 @@ fn closed_loops_may_have_nothing_for_now_and_an_earlier_job_later() {
     let (a, b1) = (take(&mut source), take(&mut source));
     assert_eq!((a.job, b1.job, b1.user), (JobId(0), JobId(1), UserId(1)));
     assert_eq!(peeked(&mut source), Some((2, 5)));
-    // A job that ends before the peeked one inserts its user's next job in front.
+    // A job that ends before the submit time of the peeked job inserts the next job of its user before it.
     source.job_finished(a.job, a.user, Time(2_000_000));
     assert_eq!(peeked(&mut source), Some((0, 2)));
     let (second, third) = (take(&mut source), take(&mut source));

@@ -1,4 +1,4 @@
-//! The order of a control's orders of one instant.
+//! Sorts the orders that a control gives at one instant.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,8 @@ use super::{Progress, Remote};
 use crate::backend::{Batch, ControlOrder};
 
 impl Remote<'_> {
-    /// Sorts starts, ends and releases of one instant by grant and completion, as without a control: messages take different routes.
+    /// Sorts starts, ends and releases of one instant in the order of grants and completions, as in a run without a control. Messages that
+    /// take different routes may arrive in another order.
     pub(super) fn in_order(&self, orders: &mut [ControlOrder]) {
         let number = |batch: &Batch| match self.batches.get(batch)? {
             Progress::Granted { number, .. } | Progress::Done { number, .. } | Progress::Over(.., number) => {
@@ -19,7 +20,7 @@ impl Remote<'_> {
             |order| if let ControlOrder::Over(batch) = order { Some(batch) } else { None },
             |order| if let ControlOrder::Free(batch) = order { Some(batch) } else { None },
         ];
-        // If batches are split or stopped meanwhile, the orders keep their sequence.
+        // If there are orders to split, halt or stop batches, all orders keep their sequence.
         if orders.iter().any(|order| {
             matches!(order, ControlOrder::Split { .. } | ControlOrder::Halt(_) | ControlOrder::Stop { .. })
         }) {

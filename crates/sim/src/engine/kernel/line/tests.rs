@@ -1,4 +1,4 @@
-//! Comparisons of lines and offers with scans.
+//! Compares lines and offers with linear scans.
 
 use super::*;
 use crate::cluster::Placement;
@@ -46,8 +46,8 @@ fn agrees_with_a_scan_of_a_sorted_map() {
     }
 }
 
-/// Runs rounds that fill freed machines, while queues leave the line and join it again before or after others: with few values, where
-/// every demand is a class, and with more values than classes.
+/// Runs rounds that fill freed machines, while queues leave the line and join it again before or after others. Demands have few values, so
+/// that every demand is a class, or more values than there are classes.
 #[test]
 fn what_is_kept_up_to_date_finds_what_a_scan_finds() {
     for (seed, dims, values) in [(1, 2, 6), (2, 2, 60), (3, 3, 30), (4, 1, 9)] {

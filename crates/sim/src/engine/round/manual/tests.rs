@@ -1,4 +1,4 @@
-//! Runs in which a caller starts all tasks, against runs by a policy.
+//! Compares runs in which a caller starts all tasks with runs by a policy.
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};
@@ -28,7 +28,7 @@ impl Policy for ServingOrder {
 
 impl Capabilities for ServingOrder {}
 
-/// Each task that ended: user, first number, machine, start and count.
+/// The entries of tasks that have ended: user, number of the first task, machine, start and count.
 #[derive(Default)]
 struct Ends(Vec<(UserId, u64, Option<u32>, Time, u32)>);
 
@@ -40,7 +40,7 @@ impl Recorder for Ends {
     }
 }
 
-/// Returns jobs of one row, or of a row and one that depends on it; each job has its own user.
+/// Returns jobs with one row, or with a second row that depends on the first. Each job has its own user.
 fn workload(seed: u64) -> Workload {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut workload = Workload { dims: vec![Dim { name: "cpu".into(), unit: Unit::Milli }], ..Workload::default() };
@@ -78,7 +78,7 @@ fn cluster() -> Cluster {
     Cluster { dims, capacities: vec![capacity; 6], ..Cluster::default() }
 }
 
-/// Starts users in order of arrival from outside, as a round would.
+/// Starts the tasks of users in order of arrival from outside the engine, as a round would.
 fn from_outside(engine: &mut Engine, on_blocked: OnBlocked) -> Result<()> {
     loop {
         let users = (0..engine.books().users() as u32).map(UserId);

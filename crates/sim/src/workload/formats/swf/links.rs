@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// Numbers of rows with ignored fields 17 and 18, by reason.
+/// The numbers of rows in which fields 17 and 18 are ignored, by reason.
 #[derive(Default)]
 struct IgnoredLinks {
     absent: u64,
@@ -44,7 +44,7 @@ struct IgnoredLinks {
 }
 
 impl Log<'_> {
-    /// Sets the preceding jobs, unless the log is read without dependencies.
+    /// Sets the preceding jobs, unless dependencies are ignored.
     pub(super) fn link(&mut self) {
         let (kept, named) =
             (self.links.len(), self.links.iter().filter(|link| !matches!(link, Link::None | Link::ThinkAlone)).count());

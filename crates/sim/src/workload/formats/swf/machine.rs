@@ -6,14 +6,14 @@ use plimsoll_base::units::{Rounding, decimal};
 /// The processors and memory of a kept row.
 pub(super) struct Size {
     pub procs: u32,
-    /// 1024 times the memory field.
+    /// The memory field times 1024.
     pub memory: Option<u64>,
     /// Whether requested and allocated processors are known and differ.
     pub differs: bool,
 }
 
 impl Size {
-    /// Returns 1024 times the memory of the whole job, in the unit of the field.
+    /// Returns the memory of the whole job times 1024, in the unit of the field.
     pub fn memory_of_job(&self, memory_of: SwfMemoryOf) -> u128 {
         let field = u128::from(self.memory.unwrap_or(0));
         match memory_of {
@@ -71,7 +71,7 @@ impl Machine {
             }
         }
         if let (Some(most), Some(unit)) = (self.memory_kib, unit) {
-            // A field in kilobytes is stored in bytes, a field in bytes in 1024ths of a byte.
+            // The stored value is in bytes if the field is in kilobytes, and in 1024ths of a byte if the field is in bytes.
             let rows = |memory_of| {
                 sizes.iter().filter(|size| size.memory_of_job(memory_of) > u128::from(most) * 1024 * unit).count()
             };

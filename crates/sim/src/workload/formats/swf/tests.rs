@@ -91,7 +91,7 @@ fn memory_is_a_dimension_when_it_is_known() {
         let demands: Vec<_> = workload.sets.iter().map(|set| set.demand.0[1]).collect();
         (workload.dims.len(), demands, workload.quality)
     };
-    // 4 processors of 1000 KiB are 3.9 MiB; requested memory takes precedence over used memory.
+    // 4 processors with 1000 KiB each have 3.9 MiB in total, rounded up to 4; requested memory takes precedence over used memory.
     let known = format!("; x\n{}{}", row(1, "0", "1000", "-1", ""), row(2, "1", "9", "2048", ""));
     assert_eq!(memory(&known, SwfMemory::Complete).1, [4, 8]);
     let partly = format!("{known}{}", row(3, "2", "-1", "-1", ""));
@@ -132,7 +132,8 @@ fn memory_is_of_a_processor_or_of_the_job() {
     // The tasks of a gang share the memory of their job, rounded up.
     let gang = read_with(&log, SwfOptions { parallel: SwfParallel::Gang, ..of_job.clone() });
     assert_eq!((gang.sets[0].tasks, memory(&gang)), (4, vec![1024, 256]));
-    // 300 GiB of a job of 4 processors are below the bound for bytes, 300 GiB of a processor are above it.
+    // 300 GiB for a job of 4 processors are 75 GiB per processor, which is below the bound of 256 GiB. 300 GiB per processor are above it,
+    // so the field is read as bytes.
     let large = format!("; x\n{}", row(1, "0", "-1", "314572800", ""));
     assert_eq!(memory(&read_with(&large, of_job.clone())), [307_200]);
     assert_eq!(memory(&read_with(&large, SwfOptions::default())), [1200]);
@@ -158,7 +159,7 @@ fn processors_are_requested_or_allocated() {
     let options = SwfOptions { processors: SwfProcessors::Allocated, ..SwfOptions::default() };
     let allocated = read_with(&log, options.clone());
     assert_eq!((cores(&allocated), allocated.quality.warnings.len()), (vec![2, 4], 0));
-    // The other number is used where the chosen one is unknown.
+    // If the chosen number is unknown, the other number is used.
     assert_eq!(cores(&read_with(&log.replace(" 60 2 ", " 60 0 "), options)), [8, 4]);
 }
 
@@ -221,7 +222,7 @@ fn rows_with_impossible_values_are_left_out_and_counted() {
     ] {
         assert_eq!((quality.dropped[reason], &quality.first_dropped[reason]), (1, &(line, problem.to_owned())));
     }
-    // If the file is in another format, most rows are malformed.
+    // A file in which most rows are malformed is in another format, so it is rejected.
     let message = refusal(Format::Swf, &format!("{}a b\nc d\n", row(1, "0", "-1", "-1", "")));
     assert_eq!(
         message,
@@ -252,9 +253,10 @@ fn preceding_jobs_that_cannot_be_followed_are_counted() {
         .chain([
             row(1, 5, 1, "-1", "-1"),
             row(2, 6, 5, "-1", "-1"),
-            // The job of the row above, with a think time; it is submitted at 5 s at the earliest.
+            // Follows the job of the row above, with a think time.
             row(3, 2, 1, "1", "2.5"),
-            // A think time alone, a dropped job, a missing job, the next job, the job itself, and a list.
+            // The rows below have, in this order: a think time alone, a dropped job, a missing job, the next job, the job itself, and a
+            // list.
             row(4, 6, 1, "-1", "7"),
             row(5, 6, 1, "2", "0"),
             row(6, 6, 1, "99", "-1"),
