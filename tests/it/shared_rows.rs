@@ -19,8 +19,9 @@ fn trace(rows: u64) -> String {
         "job,user,submit_s,duration_s,tasks,cpu,memory_gib,stage,after,gang,label,estimate_s,after_job,think_s\n"
             .to_owned();
     for row in 0..rows {
-        let (second, user) = (row % 3 == 2, row * row % 23);
+        let second = row % 3 == 2;
         let job = if second { row - 1 } else { row };
+        let user = job * job % 23;
         let (stage, after) = if second { ("reduce", "map") } else { ("map", "") };
         let label = if row % 50 == 0 { "ssd" } else { "" };
         let follows = if job % 7 == 0 && job > 20 { format!("job{},3", (job - 20) / 3 * 3) } else { ",".to_owned() };
@@ -45,6 +46,7 @@ tables = ["runs", "users", "jobs", "tasks", "bins", "quantiles", "fairness"]
 
 [cluster]
 machines = "10x16c32g"
+placement = "pooled"
 
 [workload]
 trace = "trace.csv"
