@@ -1,8 +1,8 @@
 //! The published part of a results folder: files checked against the records that list them, the plan, and its inputs.
 //!
-//! The folder may come from another person. Files outside of the folder are packed only if they are below the current folder, are inputs
-//! that the runs read, and still have the recorded digests. Parts that are missing or damaged are reported ([`Missing`]) and do not prevent
-//! a bundle of the rest.
+//! The folder may come from another person. A file outside of this folder is packed only if it is an input of the runs, is below the
+//! current folder, and still has the recorded digest. Missing or damaged parts are reported ([`Missing`]), and the bundle contains the
+//! other parts.
 
 mod inputs;
 mod records;
@@ -31,11 +31,11 @@ pub struct BundleContents {
     pub question: Option<String>,
     /// The resolved plan and its location in the bundle.
     pub plan: String,
-    /// The plan's text about figures, if `plan` does not contain it.
+    /// The plan's tables for figures as text, if `plan` does not contain them.
     pub figures: String,
-    /// The folder in the bundle that the plan's input paths are relative to, with a trailing `/`.
+    /// The folder in the bundle to which the plan's input paths are relative, with a trailing `/`.
     pub base: String,
-    /// The command that made the results if no plan made them; it is run in `base`.
+    /// The command that made the results, to be run in `base`, if they were not made from a plan.
     pub replay: Option<String>,
     /// Whether the folder contains runs, which `plimsoll compare` can compare.
     pub has_runs: bool,
@@ -43,22 +43,22 @@ pub struct BundleContents {
     pub files: BTreeMap<String, Content>,
     /// The packed input files of the plan, by location in the bundle.
     pub inputs: BTreeMap<String, Content>,
-    /// The input files of the plan that are not packed: names as in the plan, and checksums.
+    /// The input files of the plan that are not packed, by name as in the plan, with their checksums.
     pub elsewhere: BTreeMap<String, Sum>,
     /// The number of complete runs.
     pub runs: usize,
-    /// The missing and broken parts.
+    /// The missing and damaged parts.
     pub missing: Missing,
-    /// The facts that differ between two executions of the same plan (`run.json`).
+    /// The contents of `run.json`: the facts that may differ between two executions of the same plan.
     pub made: serde_json::Value,
     /// Files of the folder that no record lists; they are not packed.
     pub unlisted: Vec<String>,
 }
 
-/// The missing and broken parts: their number, and messages for the first ones. A plan of a few lines can request any number of runs.
+/// The missing and damaged parts: their number, and messages for the first of them only, because a short plan can request very many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The number of missing and broken parts.
+    /// The number of missing and damaged parts.
     pub parts: usize,
     /// Messages for the first missing parts, each with its reason if known.
     pub examples: Vec<String>,
@@ -82,14 +82,14 @@ impl Missing {
 
 /// Collects the content of a bundle from a results folder. Input files of up to `largest` bytes are packed.
 ///
-/// Errors: `folder` is not a results folder, a file is unreadable, or an entry is one that no results folder contains: a link, or a name
-/// that some file system refuses. Missing parts are reported in the result and are not errors.
+/// Errors: `folder` is not a results folder, a file is unreadable, or an entry cannot be in a results folder, because it is a link or has
+/// a name that some file system refuses. Missing parts are reported in the result and are not errors.
 pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     if !folder.is_dir() {
         Contents::read(folder)?;
     }
     let listed = listed(folder)?;
-    // Records are read before the files, so that the files that are packed are the files that were read.
+    // The digests of the records are computed before the files are packed, so that the packed records are those that were read.
     let mut records = Records::read(&listed);
     let described = StudyRecord::read(folder)?;
     let mut packed = BundleContents::default();
@@ -126,7 +126,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
         let (missing, outdated) = records.add_made(folder, &place)?;
         missing.into_iter().for_each(|part| packed.missing.add(part));
         match outdated {
-            // Figures that are outdated because runs are missing do not count as another missing part.
+            // If runs are missing, figures that are outdated for this reason do not count as a further missing part.
             Some(outdated) if packed.missing.parts > 0 => packed.missing.add_missing(outdated),
             outdated => outdated.into_iter().for_each(|part| packed.missing.add(part)),
         }
@@ -137,7 +137,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     for (name, path) in listed {
         match records.standing(&name, &path)? {
             RecordedState::AsRecorded(digest) => drop(packed.files.insert(name, Content::File(path, digest))),
-            // It is already listed as missing.
+            // The file has already been listed as missing.
             RecordedState::Broken => {}
             RecordedState::Unlisted => packed.unlisted.push(name),
         }
@@ -147,7 +147,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     Ok(packed)
 }
 
-/// Returns all files below a folder, by name with `/`, except temporary files and the logs of jobs.
+/// Returns all files below a folder, by their relative name with `/`, except temporary files and the logs of jobs.
 ///
 /// Errors: an entry is neither a file nor a folder (it may lead anywhere or never end); a name is not UTF-8, or not every file system
 /// accepts it.
@@ -181,8 +181,8 @@ fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 impl BundleContents {
-    /// Checks the runs of a cell and adds the files of complete runs to `records`. Damaged files that belong to no missing run are omitted
-    /// without a message, since they may be from an earlier plan.
+    /// Checks the runs of a cell and adds the files of complete runs to `records`. A damaged run is reported only if it may be one of the
+    /// missing runs; otherwise it may be from an earlier plan.
     fn cell(&mut self, folder: &Path, cell: &str, records: &mut Records) -> Result<()> {
         let place = of_cell(folder, cell);
         let of = if cell.is_empty() { String::new() } else { format!("{cell}, ") };

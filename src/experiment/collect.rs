@@ -1,4 +1,4 @@
-//! Observes a run: its metrics, and its tables as they arise.
+//! Observes a run: computes its metrics, and writes its tables row by row.
 //!
 //! The metrics are those of a [`RunLog`]. The [`Collector`] adds the names of users and jobs, the tables that are written during the run,
 //! the groups of the policy, and facts about the workload for messages.
@@ -37,8 +37,8 @@ pub(super) struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// Creates a recorder for a run with this number of resources, these weights and the policy's groups, which feeds an empty `log`.
-    /// `heartbeat` receives the time and the number of launched tasks, and may end the run.
+    /// Creates a recorder for a run with this number of resources, these weights and the policy's groups. It records the run in `log`,
+    /// which is empty at first. `heartbeat` receives the time and the number of launched tasks, and may end the run.
     pub fn new(
         log: RunLog,
         dims: usize,

@@ -1,7 +1,7 @@
 //! Compares two results of the same experiment, or of two versions of it: metrics that changed, with confidence intervals and p-values.
 //!
-//! Runs are matched by cell, policy and seed. The mean of every numeric column of the `runs` table is compared, paired by seed except for
-//! closed loops, and p-values are corrected for all comparisons of a metric (Holm).
+//! Runs are matched by cell, policy and seed. The means of every numeric column of the `runs` table are compared: paired by seed, except
+//! for closed loops. The p-values are corrected for all comparisons of a metric (Holm).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub struct Contrast {
     pub plans: String,
     /// Descriptions (cell, policy and seed) of the runs that only the first or only the second result has.
     pub only: [Vec<String>; 2],
-    /// Descriptions of the runs that the plans specify and that are missing.
+    /// Descriptions of the runs that the plans specify but that are missing.
     pub missing: Vec<String>,
     /// The number of runs that both results have.
     pub runs: usize,
@@ -31,7 +31,7 @@ pub struct Contrast {
     pub compared: usize,
     /// The names of the compared metrics.
     pub metrics: Vec<String>,
-    /// The metrics with a different value in some run, in the order of cells, policies and columns.
+    /// The metrics with a different value in at least one run, ordered by cell, policy and column.
     pub changes: Vec<MetricChange>,
 }
 
@@ -73,10 +73,10 @@ impl ContrastSide {
     }
 }
 
-/// The runs of one policy: the seed, which identifies a run, and its location. Results with different first seeds pair correctly.
+/// The runs of one policy. Each has a seed, which identifies the run in both results even if their first seeds differ, and its indices.
 type Runs = Vec<(String, (usize, usize))>;
 
-/// Returns the existing runs by policy, in the order of the plan; plans may name more policies than have run.
+/// Returns the existing runs by policy, in the order of the plan. Policies of the plan without existing runs are omitted.
 fn runs(results: &Results) -> Vec<(&str, Runs)> {
     let Contents { policies, seeds, .. } = &results.contents;
     let name = |run: usize| seeds[run].map_or(format!("run {run}"), |seed| format!("seed {seed}"));
@@ -84,7 +84,7 @@ fn runs(results: &Results) -> Vec<(&str, Runs)> {
     groups.map(|group| (policies[group[0].0].as_str(), group.iter().map(|&at| (name(at.1), at)).collect())).collect()
 }
 
-/// Pairs the runs of a cell of one result with the same runs of the other result, if it has them.
+/// Pairs the runs of a cell of one result with the same runs of the other result; a run may have no partner.
 fn pairs<'a>(results: &'a Results, twin: Option<&'a Results>) -> Vec<(&'a str, Vec<Pair>)> {
     let theirs: HashMap<&str, HashMap<String, (usize, usize)>> =
         twin.iter().flat_map(|twin| runs(twin)).map(|(policy, runs)| (policy, runs.into_iter().collect())).collect();

@@ -45,7 +45,8 @@ pub struct ControlFile {
     /// Rules of the protocol that are disabled.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Whether the units in the hints take precedence among offline units above the request: a departure from the source.
+    /// Whether offline units in hints take precedence over other offline units if there are more units than requested. This is a departure
+    /// from the source.
     #[serde(default)]
     pub order_by_hints: bool,
     /// The exclusion of machines with failing workers; disabled if absent.
@@ -73,7 +74,7 @@ pub struct FailuresFile {
     /// Failures of each machine, including its workers.
     #[serde(default)]
     pub machine: f64,
-    /// Failures of each single worker on a machine that is not faulty.
+    /// Failures of each worker on a machine that is not faulty.
     #[serde(default)]
     pub worker: f64,
     /// The share of machines that are always faulty.
@@ -112,7 +113,7 @@ pub struct FaultFile {
     pub what: String,
     /// The machine, by number.
     pub machine: Option<u32>,
-    /// The application: the number of its job, from 0, services first, then in order of submission.
+    /// The application, by the number of its job. Services have the first numbers, from 0; the other jobs follow in order of submission.
     pub app: Option<u32>,
     /// The duration of the fault.
     pub lasts: Option<String>,
@@ -135,7 +136,7 @@ impl ControlPlan {
         World::new(self.rules, Script { seed, ..self.script.clone() }, Vec::new())
     }
 
-    /// Returns whether the control plane requires machines with task placement, because faults affect single machines.
+    /// Returns whether faults affect single machines, so that the control plane requires machines with task placement.
     fn is_placed(&self) -> bool {
         let Failures { tubo, machine, .. } = self.script.failures;
         tubo > 0.0
@@ -144,7 +145,8 @@ impl ControlPlan {
             || self.script.strikes.iter().any(|strike| strike.fault.machine().is_some())
     }
 
-    /// Checks the table for a cluster of `machines` machines, pooled or not. Errors: [`Error::Plan`] with the key and the accepted values.
+    /// Checks the table for a cluster of `machines` machines, which may be pooled. Errors: [`Error::Plan`] with the key and the accepted
+    /// values.
     pub fn check(file: &ControlFile, machines: u64, pooled: bool) -> Result<ControlPlan> {
         let key = |name: &str| format!("control.{name}");
         let usual = Timing::default();
@@ -199,7 +201,7 @@ fn any_span(key: &str, text: &str) -> Result<Span> {
     span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 250ms, 15s or 2m"))
 }
 
-/// Parses two spans, the first at least `least` and the second no shorter than the first.
+/// Parses two spans, where the first must be at least `least`, and the second not shorter than the first.
 fn range(key: &str, [from, to]: &[String; 2], least: Span) -> Result<(Span, Span)> {
     let (low, high) = (any_span(key, from)?, any_span(key, to)?);
     if low < least || high < low {

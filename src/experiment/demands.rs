@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Counts tasks by demand. Demands are of one kind if they are equal in every resource after rounding: each amount is rounded down to a
-/// multiple of an eighth of the largest power of two that does not exceed it. A kind is represented by the mean of its tasks, which equals
-/// their demand if all are equal.
+/// multiple of an eighth of the largest power of two that does not exceed it. A kind is represented by the mean demand of its tasks, which
+/// is their demand if all have the same demand.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Demands {
     kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Tally>,
@@ -28,7 +28,7 @@ impl Demands {
         }
     }
 
-    /// Returns stage, mean demand in base units, and number of tasks of each kind.
+    /// Returns the stage, the mean demand in base units, and the number of tasks of each kind.
     pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, impl Iterator<Item = f64>, u64)> {
         self.kinds.iter().filter(|(_, kind)| kind.tasks > 0).map(|((stage, _), kind)| {
             let mean = kind.sums.iter().map(|&sum| sum as f64 / kind.tasks as f64);
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_kind_stands_for_its_tasks_with_their_mean() {
         let mut demands = Demands::default();
-        // A core is 1000 thousandths, and 960 is the lower end of its eighth.
+        // A core is 1000 base units, which are rounded down to 960.
         demands.add(None, &[1000, 0], 7);
         demands.add(Some("map"), &[1000, 2048], 1);
         demands.add(Some("map"), &[1020, 2048], 3);

@@ -1,9 +1,9 @@
 //! Executes a study: all its runs, on all cores.
 //!
-//! Each run is written when it ends. In a resumed study, complete runs are kept and only the others are executed. Runs with the same
-//! workload and seed start one after the other and share one supply, so that a workload is read or generated once for all policies and
-//! cells. If the number of seeds depends on a precision, cells get more seeds in rounds until the precision is reached. The results folder
-//! is locked, and files that do not belong to the complete study are removed at the end, except for shards.
+//! Each run is written when it ends. In a resumed study, complete runs are kept, and only the other runs are executed. Runs with the same
+//! workload and seed are adjacent in the order of starts and share one supply, so that a workload is read or generated once for all
+//! policies and cells. If the number of seeds depends on a precision, cells get more seeds in rounds until the precision is reached. The
+//! results folder is locked, and files that do not belong to the complete study are removed at the end, except for shards.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use crate::output::numbers::are;
 use crate::units::Time;
 use crate::workload::Input;
 
-/// Receives the progress of a study; called from several threads. Runs are numbered as they start.
+/// Receives the progress of a study; its functions are called from several threads. Runs are numbered in the order of their starts.
 pub trait Progress: Sync {
     /// Reports the number of runs to execute and of existing runs.
     fn planned(&self, runs: usize, there: usize);
@@ -43,7 +43,7 @@ pub trait Progress: Sync {
     /// Errors: an error ends the study, such as [`Error::Interrupted`].
     fn tick(&self, number: usize, now: Time, launched: u64) -> Result<()>;
 
-    /// Reports that a workload was generated or opened; called each time that this happens.
+    /// Reports that a workload was generated or opened; it is called each time.
     fn opened(&self, supply: &Supply);
 
     /// Reports that a run has ended.
@@ -72,14 +72,15 @@ pub struct Request<'a> {
     pub mode: Mode,
     /// The shard of the runs to execute; all runs if absent.
     pub shard: Option<Shard>,
-    /// The largest memory for rows that runs share, in bytes; with 0 each run reads its trace itself. See [`super::ROW_MEMORY`].
+    /// The largest memory for rows that runs share, in bytes. If it is 0, each run reads its trace itself. See [`super::ROW_MEMORY`].
     pub row_memory: u64,
 }
 
 /// The outcome of a study.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// The summaries of each cell, ordered by policy and then by seed, not by the time of their end; a shard has only its own.
+    /// The summaries of each cell, ordered by policy and then by seed, not by the time of their end; for a shard, the summaries of its own
+    /// runs only.
     pub cells: Vec<Vec<RunSummary>>,
     /// The number of runs that were executed now.
     pub made: usize,
@@ -87,9 +88,10 @@ pub struct Done {
     pub kept: usize,
     /// The existing runs that were incomplete or damaged, with the reasons.
     pub broken: Vec<String>,
-    /// The folder's lock: until it is dropped, no other process writes there, except other shards if this is one.
+    /// The folder's lock. Until it is dropped, no other process writes to the folder; if this process executes a shard, other shards may.
     pub lock: Option<Arc<Lock>>,
-    /// The files that the plan reads, relative to its folder, with their BLAKE3 digests; `None` for an input that could be read only once.
+    /// The files that the plan reads, relative to its folder, with their BLAKE3 digests. The digest is `None` for an input that could be
+    /// read only once.
     pub inputs: BTreeMap<String, Option<String>>,
 }
 
@@ -98,8 +100,8 @@ type RunIndex = (usize, usize, usize);
 
 /// Executes all missing runs of a study.
 ///
-/// Errors: the folder has results of another plan ([`Error::Mismatch`]), runs are missing ([`Mode::Gather`]), or the error that ended a
-/// run; completed runs keep their tables.
+/// Errors: [`Error::Mismatch`] if the folder has results of another plan, or if runs are missing ([`Mode::Gather`]); and the error that
+/// ended a run. Completed runs keep their tables.
 pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Result<Done> {
     let claimed = request.folder.map(|folder| claim(study, folder, request)).transpose()?;
     let (lock, replaces) = claimed.map_or((None, false), |(lock, replaces)| (Some(lock), replaces));
@@ -148,8 +150,8 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
     Ok(Done { cells, made, kept, broken, lock: lock.map(Arc::new), inputs: runner.inputs })
 }
 
-/// Locks a folder for a study. Also returns whether it has results of another plan, command or input that a restart
-/// replaces. Errors: the folder has other files or, without a restart, other results; another process writes there.
+/// Locks a folder for a study. Also returns whether the folder has results of another plan, command or input, which a restart replaces.
+/// Errors: the folder has foreign files or, without a restart, such results; another process writes to the folder.
 fn claim(study: &Study, folder: &Path, request: &Request) -> Result<(Lock, bool)> {
     check_output("--output", folder)?;
     let lock = if request.shard.is_some() { Lock::shared(folder)? } else { Lock::alone(folder)? };
@@ -160,14 +162,14 @@ fn claim(study: &Study, folder: &Path, request: &Request) -> Result<(Lock, bool)
     }
 }
 
-/// Evaluates `of` for every cell; errors are located in the plan.
+/// Evaluates `of` for every cell, and adds the location in the plan to errors.
 fn of_cells<T>(study: &Study, of: impl Fn(&Plan) -> Result<T>) -> Result<Vec<T>> {
     let cells = study.cells.iter().enumerate();
     cells.map(|(at, plan)| of(plan).map_err(|error| study.located(at, error))).collect()
 }
 
-/// Returns the cells that belong completely to a shard. Without shards this is every cell. A cell whose number of seeds depends on results
-/// is completely in one shard.
+/// Returns the cells that belong completely to a shard. Without shards, all cells do. If the number of seeds of a cell depends on results,
+/// each cell is completely in one shard.
 fn owned(study: &Study, ids: &[Vec<Vec<String>>], shard: Option<Shard>) -> Vec<bool> {
     let first: Vec<&str> = ids.iter().map(|ids| ids[0][0].as_str()).collect();
     match shard.filter(|_| study.cells.iter().any(|plan| plan.precision.is_some())) {
@@ -176,12 +178,12 @@ fn owned(study: &Study, ids: &[Vec<Vec<String>>], shard: Option<Shard>) -> Vec<b
     }
 }
 
-/// Returns the number of seeds that a plan starts with.
+/// Returns the number of seeds in the first round of a plan.
 fn first_look(plan: &Plan) -> usize {
     plan.precision.as_ref().map_or(plan.seeds.len(), |precision| precision.next(0) as usize)
 }
 
-/// Gives a cell more seeds if its precision is not reached. Returns whether it did.
+/// Gives a cell more seeds if its precision is not reached. Returns whether the cell got more seeds.
 fn grow(plan: &Plan, cell: usize, done: &BTreeMap<RunIndex, Ended>, seeds: &mut usize) -> bool {
     let Some(precision) = plan.precision.as_ref().filter(|precision| (*seeds as u64) < precision.most) else {
         return false;
@@ -196,7 +198,7 @@ fn grow(plan: &Plan, cell: usize, done: &BTreeMap<RunIndex, Ended>, seeds: &mut 
     !reached
 }
 
-/// A run that has ended, now or earlier, with its files.
+/// A run that has ended, in this execution or in an earlier one, with its files.
 struct Ended {
     summary: RunSummary,
     files: Vec<PathBuf>,
@@ -211,12 +213,12 @@ struct Runner<'a> {
     /// The ids of the runs, by cell, policy and seed.
     ids: Vec<Vec<Vec<String>>>,
     inputs: BTreeMap<String, Option<String>>,
-    /// Workload index of each cell.
+    /// The workload index of each cell.
     workloads: Vec<usize>,
     /// The latest horizon of the cells with each workload.
     horizons: Vec<Time>,
     supplies: Supplies,
-    /// Whether each cell belongs to this shard as a whole.
+    /// Whether each cell belongs completely to this shard.
     owned: Vec<bool>,
     /// The removed files of the results that this study replaces; `None` until they are removed.
     replaced: Mutex<Option<Vec<PathBuf>>>,
@@ -293,7 +295,7 @@ impl<'a> Runner<'a> {
             return Err(self.lacking(&open));
         }
         open.iter().try_for_each(|&(cell, _, seed)| self.supplies.announce(self.key(cell, seed)))?;
-        // Runs start in this order on any number of threads, so that few workloads are in memory at one time.
+        // The bridge starts runs in this order on any number of threads, so that few workloads are in memory at one time.
         let made = open.iter().par_bridge().map(|&index| Ok((index, self.run(index, seeds)?)));
         ended.extend(made.collect::<Result<Vec<_>>>()?);
         Ok(ended)
@@ -373,7 +375,8 @@ impl<'a> Runner<'a> {
                 Ended::from_receipt(folder, Receipt::write(folder, id, tables, summary)?)
             }
         };
-        // The folder is described only after a run has ended: a plan that fails must not describe the results of an earlier plan.
+        // The description is written only after a run has ended, because a plan that fails before must not describe the results of an
+        // earlier plan as its own.
         if let Some(folder) = self.request.folder {
             self.describe(plan, folder, seeds[cell])?;
         }
@@ -382,8 +385,8 @@ impl<'a> Runner<'a> {
         Ok(ended)
     }
 
-    /// Removes the results that this study replaces. It is called when the first run is complete: a restart that fails or is interrupted
-    /// earlier leaves the old results unchanged.
+    /// Removes the results that this study replaces. It is called when the first run is complete, so that a restart that fails or is
+    /// interrupted earlier leaves the old results unchanged.
     fn replace(&self) -> Result<()> {
         let mut replaced = self.replaced.lock().map_err(|_| Error::Interrupted)?;
         if let (None, Some(folder)) = (&*replaced, self.request.folder) {
@@ -393,7 +396,7 @@ impl<'a> Runner<'a> {
     }
 
     fn describe(&self, plan: &Plan, folder: &Path, seeds: usize) -> Result<()> {
-        // The description is written once, because that of a large study takes long to write.
+        // The description of the study is written once, because this takes long for a large study.
         if self.study.is_swept()
             && let Ok(mut described) = self.described.lock()
             && !*described
@@ -441,7 +444,7 @@ impl WorkloadPlan {
         self.supply_from(seed, &Input::open)
     }
 
-    /// Returns the workload of a seed; `open` opens a trace.
+    /// Returns the workload of a seed. A trace is opened by `open`.
     fn supply_from(&self, seed: u64, open: &dyn Fn(&Path) -> Result<Input>) -> Result<Supply> {
         match self {
             WorkloadPlan::Generator(generator, estimates) => {
@@ -468,13 +471,13 @@ impl WorkloadPlan {
         }
     }
 
-    /// Returns whether submissions depend on the policy, as in a closed loop. Runs of one seed are then not paired.
+    /// Returns whether submissions depend on the policy, as in a closed loop. If they do, runs with the same seed are not paired.
     pub fn submissions_depend_on_policy(&self) -> bool {
         matches!(self, WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
     }
 
-    /// Returns whether seeds make a difference. A trace of which all jobs are kept (`thin = 1`) is the same under every seed unless
-    /// estimates are drawn.
+    /// Returns whether the workload depends on the seed. A trace with all its jobs (`thin` is 1 or absent) does not, unless estimates are
+    /// random.
     pub fn is_seeded(&self) -> bool {
         match self {
             WorkloadPlan::Generator(..) => true,

@@ -74,7 +74,7 @@ pub struct FailoverPlan {
     pub question: Option<String>,
     /// The study to run.
     pub study: Study,
-    /// The diagrams to draw in addition.
+    /// The sequence diagrams to draw in addition to the figures of the study.
     pub diagrams: Vec<Diagram>,
     /// The paper size of figures.
     pub paper: Paper,
@@ -135,7 +135,7 @@ fn rules(key: &str, names: &[String]) -> Result<Vec<Rule>> {
     each(names, |name| Rule::parse(key, name))
 }
 
-/// Parses a heartbeat interval of at most 8 s, for which the scenarios begin as intended.
+/// Parses a heartbeat interval of at most 8 s. With longer intervals, the scenarios would not begin as intended.
 fn beat(key: &str, text: &str) -> Result<Span> {
     let span = positive_span(key, text)?;
     match span <= Span::from_secs(8) {

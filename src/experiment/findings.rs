@@ -1,8 +1,8 @@
-//! The findings of a study: every metric under every policy in every cell, and the differences of the policies to the baseline.
+//! The findings of a study: every metric under every policy in every cell, and the differences between the policies and the baseline.
 //!
 //! [`findings`] computes means with 95 % confidence intervals over seeds, and differences with p-values that are corrected per cell and
-//! metric (Holm). [`Findings::write`] writes both as tables to the folder `statistics`. A policy with another number of runs than the
-//! baseline is not compared.
+//! metric (Holm). [`Findings::write`] writes both as tables to the folder `statistics`. A policy whose number of runs differs from that of
+//! the baseline is not compared.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub struct Estimate {
     pub interval: Interval,
 }
 
-/// The difference of a policy to the baseline of its cell in a metric.
+/// The difference between a policy and the baseline of its cell, for one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The index of the cell.
@@ -60,7 +60,7 @@ pub struct Difference {
 pub struct Findings {
     /// The means by cell, policy, and column of the `runs` table.
     pub estimates: Vec<Estimate>,
-    /// The differences in the same order, without baselines.
+    /// The differences, in the same order; the baselines have none.
     pub differences: Vec<Difference>,
 }
 
@@ -78,7 +78,7 @@ pub fn findings(study: &Study, cells: &[Vec<RunSummary>]) -> Findings {
         }
         found.differences.extend(differences(at, plan, &policies));
     }
-    // A cell has the same corrected p-values that its runs would have in a plan of their own.
+    // The p-values are corrected per cell, so that a cell has the same p-values as a plan with the runs of this cell only.
     let families: Vec<String> = found.differences.iter().map(|one| format!("{}/{}", one.cell, one.metric)).collect();
     let tests = families.iter().zip(&found.differences).map(|(family, one)| (family.as_str(), one.means.test));
     let after = corrected(tests);

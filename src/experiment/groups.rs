@@ -1,7 +1,8 @@
-//! Observes a run under a policy with groups of users: guarantees that were kept and violated, and quota levels over time.
+//! Observes a run under a policy with groups of users: how their guarantees were kept, and quota levels over time.
 //!
-//! [`GroupWatch`] is notified of changed users and of ended tasks, and maintains a log per group and partition. It writes the `levels`
-//! table on the sampling grid, only when a level has changed, and the `groups` table and the terminal's summary at the end.
+//! [`GroupWatch`] is notified of changed users and of ended tasks, and maintains a log per group and partition. At the points of the
+//! sampling grid it writes the changed levels to the table `levels`. At the end it writes the table `groups` and makes the terminal's
+//! summary.
 
 use super::sinks::Sinks;
 use crate::books::{Books, Partition};
@@ -24,7 +25,7 @@ pub(super) struct GroupWatch {
     holdings: Vec<Holding>,
     /// The maximum capacity so far, by partition.
     most: Vec<Resources>,
-    /// The last row of the `levels` table for each group and resource.
+    /// The last row that was written to the `levels` table, for each group and resource.
     written: Vec<Option<(GroupLevel, Holding)>>,
 }
 
@@ -85,7 +86,7 @@ impl GroupWatch {
         }
     }
 
-    /// Records tasks of a user that ended or were stopped after running for `ran`.
+    /// Records that tasks of a user ended or were stopped after running for `ran`.
     pub fn tasks(&mut self, tasks: &TaskRecord, ran: Span) {
         let (stopped, lost) = (if tasks.fate.is_interrupted() { tasks.count } else { 0 }, tasks.lost(ran));
         if stopped == 0 && lost == Span::ZERO {
@@ -97,7 +98,7 @@ impl GroupWatch {
         }
     }
 
-    /// Adds a span of usage that should have been reclaimed and could not be.
+    /// Records usage, over a span of time, that should have been reclaimed but could not be.
     pub fn unreturned(&mut self, unreturned: &[Unreturned], span: Span) {
         for Unreturned { group, amount } in unreturned {
             self.log.unreturned(*group, amount.slice(self.dims), span);

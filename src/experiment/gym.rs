@@ -1,6 +1,6 @@
-//! The setting of a learned scheduler's episodes, read with the keys of plans.
+//! The setting of the episodes of a learned scheduler. It has the keys of plans.
 //!
-//! Rules that select users, or that start or preempt tasks, are refused, because the agent makes these decisions. So are closed loops,
+//! Rules that select users, or that start or preempt tasks, are refused, because the agent makes these decisions. Closed loops are refused
 //! because the jobs of an episode must be known before the run.
 
 use std::path::Path;
@@ -36,7 +36,7 @@ struct SettingFile {
     slots: Option<u32>,
 }
 
-/// The default of the span that counts as 1 in an observation: that of RLScheduler (Zhang et al., SC 2020).
+/// The default of the span that counts as 1 in an observation. It is the value of RLScheduler (Zhang et al., SC 2020).
 const LONGEST: &str = "12h";
 
 /// The maximum of each size of an observation: jobs, rows or cells.
@@ -44,8 +44,9 @@ const MOST: u32 = 10_000;
 
 /// Reads a setting in TOML; paths in it are relative to the working directory.
 ///
-/// In addition to the tables `cluster` and `workload` of plans it has `observation` (`window`, with `window` and `longest`; `image`, with
-/// `window`, `step`, `horizon` and `slots`), `reward` and `jobs`. Errors: [`Error::Plan`], [`Error::Placed`], and those of the workload.
+/// In addition to the tables `cluster` and `workload` of plans a setting has the keys `observation`, `reward` and `jobs`. The observation
+/// `window` has the further keys `window` and `longest`; the observation `image` has `window`, `step`, `horizon` and `slots`. Errors:
+/// [`Error::Plan`], [`Error::Placed`], and those of the workload.
 pub fn setting(text: &str) -> Result<Setting> {
     let tree = Node::toml(&Place::whole_text("<environment>", text))?;
     let file: SettingFile = tree.read()?;
@@ -58,7 +59,7 @@ pub fn setting(text: &str) -> Result<Setting> {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
         return Err(Error::plan("workload.generator", format!("'{}'", workload.name()), expected));
     }
-    // The default of a plan's first seed.
+    // 1 is also the default of a plan's first seed.
     let supply = workload.supply(1)?;
     let mut environment = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
     if let Some(hardware) = &mut environment.hardware {
@@ -77,7 +78,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     Ok(Setting { supply, jobs, anywhere, cluster: Arc::new(environment), options, observation, reward })
 }
 
-/// Refuses rules of user selection, which the agent decides, and rules that start or preempt tasks on their own.
+/// Refuses rules for the selection of users, which is the agent's decision, and rules that start or preempt tasks without the agent.
 fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
     let preempts_for = options.preemption_limits != PreemptionLimits::default();
     let wrong = [
@@ -164,7 +165,8 @@ mod tests {
         assert_eq!((window.jobs, window.anywhere, window.reward.clone()), (None, false, Reward::Slowdown));
         let keys = "observation = \"image\"\nreward = \"used_cpu\"\njobs = 4\nslots = 5";
         let image = read(keys, "machines = \"2x4c8g\"\nplacement = \"best-fit\"").expect("a setting");
-        // 20 rows. Columns: two resources of five cells, for the cluster and ten jobs; three of backlog; one more.
+        // There are 20 rows. The columns are five cells for each of two resources, for the cluster and for ten jobs; three for the
+        // backlog; and one more.
         assert_eq!(image.observation.shape(2), (20, 2 * 5 * 11 + 3 + 1));
         assert_eq!((image.jobs, image.reward.clone()), (Some(4), Reward::AtEnd("used_cpu".to_owned(), 1.0)));
         let mut simulation = Simulation::new(Arc::new(image));

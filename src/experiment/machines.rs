@@ -1,6 +1,6 @@
 //! The keys of a plan about machines and about the placement of tasks.
 //!
-//! [`cluster_plan`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines with the
+//! [`cluster_plan`] reads the table `cluster` of a plan, or the same settings from the command line, and returns the machines and the
 //! engine options. Settings that require individual machines are refused for a pooled cluster, and combinations that the engine does not
 //! support are refused with the key and the accepted values.
 
@@ -14,7 +14,7 @@ use crate::engine::{OnBlocked, OnFailure, Options, Preempt, PreemptFor, PreemptF
 use crate::error::{Error, Result, nearest};
 use crate::units::{Dim, Rounding, Span, decimal, span};
 
-/// Reads the value of `machines`; anything but text is an error with an example.
+/// Reads the value of `machines`. A value that is not text is an error, whose message has an example.
 fn machines_text<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Result<Option<String>, D::Error> {
     struct Text;
     impl serde::de::Visitor<'_> for Text {
@@ -51,18 +51,18 @@ pub struct ClusterFile {
     pub slowdown: Option<String>,
     /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms: `1.1,1.3,2`.
     pub distance: Option<String>,
-    /// The failures, stragglers and backups of tasks: `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`, any subset of them.
+    /// The failures, stragglers and backups of tasks: `fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3`. Each part may be omitted.
     pub faults: Option<String>,
-    /// A CSV of machine events: the machines that fail, leave or join, with the times.
+    /// A CSV of machine events: machines that fail, leave or join, and the times of these events.
     pub events: Option<PathBuf>,
     /// The fate of the tasks on a machine that fails: `requeue` or `lose`.
     pub on_failure: Option<String>,
-    /// The span for which gangs hoard room that is not sufficient yet; they hoard none if absent.
+    /// The span for which a gang may hold free room while it waits for the rest of the room that it needs; absent: gangs hold no room.
     pub hoard: Option<String>,
     /// Resources that consist of identified devices, such as `gpu`.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// The span of notice before a task is preempted; no tasks are preempted if absent.
+    /// The span of notice before a task is preempted; absent: no tasks are preempted.
     pub preempt: Option<String>,
     /// The tasks that may preempt others: `urgent`, `order` or `share`.
     pub preempt_for: Option<String>,
@@ -72,11 +72,12 @@ pub struct ClusterFile {
     pub min_run: Option<String>,
     /// The maximum number of preemptions within a span, such as `10/60s`; `none` for no limit.
     pub stop_limit: Option<String>,
-    /// The running time between two checkpoints; a stopped task can resume from its last one.
+    /// The running time between two checkpoints; a stopped task resumes from its last checkpoint.
     pub checkpoint: Option<String>,
     /// The time that a stopped task takes to resume.
     pub restart_delay: Option<String>,
-    /// The time that a task waits for its location before it may start a level higher: a span, or `never`.
+    /// The time that a task waits for room at its location before it may start elsewhere in the next larger location (rack, room,
+    /// cluster): a span, or `never`.
     pub fall_back: Option<String>,
     /// Whether to recompute and compare the books after every round.
     #[serde(default)]
@@ -94,14 +95,14 @@ pub struct ClusterPlan {
     pub cluster: ClusterSpec,
     /// Engine options.
     pub options: Options,
-    /// The file of the machines, if they were read from a file.
+    /// The file from which the machines were read, if there is one.
     pub machines: Option<PathBuf>,
     /// The file of the machine events, if there are any.
     pub events: Option<PathBuf>,
 }
 
-/// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the key, and those
-/// of the files.
+/// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the key, and
+/// errors of the files.
 pub fn cluster_plan(
     file: &ClusterFile,
     until: Option<&str>,
@@ -140,19 +141,19 @@ fn parsed<T: std::str::FromStr<Err = Error>>(key: &str, text: &Option<String>) -
     text.as_ref().map(|text| text.parse().map_err(|error: Error| error.under(key))).transpose()
 }
 
-/// Parses the span for which gangs hoard room.
+/// Parses the span for which gangs may hold room.
 fn hoard(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<Span>> {
     let Some(text) = text else { return Ok(None) };
     only_placed(key, placement)?;
     positive_span(key, text).map(Some)
 }
 
-/// The default time that a task waits for its location before it may start a level higher: the delay in the evaluation of delay scheduling
-/// (Zaharia et al., EuroSys 2010).
+/// The default time that a task waits for room at its location before it may start elsewhere: the delay in the evaluation of delay
+/// scheduling (Zaharia et al., EuroSys 2010).
 pub const FALL_BACK: &str = "5s";
 
-/// Reads the preemption options: the span of notice, which tasks may preempt, and which may be preempted. Errors: the other options without
-/// the span, and a selection of victims if shares or the order of tasks select them.
+/// Reads the preemption options: the span of notice, which tasks may preempt, and which may be preempted. Errors: one of the other options
+/// without the span, and `preempt_from` if shares or the order of tasks already determine the victims.
 fn preempt(file: &ClusterFile, origin: SettingOrigin) -> Result<Option<Preempt>> {
     let [key, for_key, from_key] =
         ["cluster.preempt", "cluster.preempt_for", "cluster.preempt_from"].map(|name| origin.key(name));
@@ -202,7 +203,7 @@ fn only_placed(key: &str, placement: Placement) -> Result<()> {
     if placement == Placement::Pooled { Err(Error::plan(key, "placement 'pooled'", expected)) } else { Ok(()) }
 }
 
-/// Checks that end times are known and the cluster is pooled, which backfilling requires.
+/// Checks that end times are known and that the cluster is pooled. Backfilling requires both.
 fn goes_with_backfilling(key: &str, rule: OnBlocked, placement: Placement, cluster: &ClusterFile) -> Result<()> {
     let wrong = |with: &str, expected: &str| Err(Error::plan(key, format!("'{}' with {with}", rule.name()), expected));
     match (placement, &cluster.faults, &cluster.preempt) {
@@ -226,7 +227,7 @@ fn options(cluster: &ClusterFile, until: Option<&str>, origin: SettingOrigin) ->
         goes_with_backfilling(&key("on_blocked"), on_blocked, placement, cluster)?;
     }
     Ok(Options {
-        // Overwritten for each run (seed) and each policy (job order).
+        // `seed` is overwritten for each run, and `job_order` for each policy.
         seed: 0,
         job_order: None,
         placement,

@@ -1,14 +1,14 @@
-//! Limits of memory: that of the users of a run, and that of rows which several runs share.
+//! Limits for the memory of the users of a run, and for the memory of rows that several runs share.
 //!
-//! The memory of a run grows with the number of distinct users, which is unknown for a streamed trace: [`MemoryGuard`] estimates what the
-//! run may still need. [`RowMemory`] limits the rows of all workloads in use at one time.
+//! The memory of a run grows with the number of distinct users, which is unknown for a streamed trace: [`MemoryGuard`] estimates the
+//! further need of the run. [`RowMemory`] limits the rows of all workloads in use at one time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// The estimated bytes per user: 550 were measured on a trace of ten million users, two resources, default tables.
+/// The estimated bytes per user. On a trace with ten million users and two resources, with the default tables, 550 bytes were measured.
 const USER: u64 = 600;
 
 /// The number of users at the first check.
@@ -17,10 +17,10 @@ const FIRST: usize = 1 << 20;
 /// The largest memory for rows that runs share, in bytes. A row of two resources takes 56 bytes, and its job 48.
 pub const ROW_MEMORY: u64 = 1 << 30;
 
-/// The part of the free memory that shared rows may take: one in this number.
+/// Shared rows may take one `PART`-th of the free memory.
 const PART: u64 = 4;
 
-/// The memory left for rows that runs share.
+/// The remaining memory, in bytes, for rows that runs share.
 #[derive(Clone, Debug)]
 pub(super) struct RowMemory(Arc<AtomicU64>);
 
@@ -44,7 +44,7 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves further bytes. Returns whether that many were left.
+    /// Reserves further bytes. Returns `false`, and reserves nothing, if fewer bytes were left.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         self.bytes += if taken.is_ok() { bytes } else { 0 };
@@ -74,8 +74,8 @@ impl Default for MemoryGuard {
 }
 
 impl MemoryGuard {
-    /// Checks, each time that the number of users has doubled, that there is memory for twice as many. Errors: [`Error::Mismatch`] with an
-    /// estimate if there is not.
+    /// Checks, each time that the number of users has doubled, whether the memory suffices for twice the number. Errors:
+    /// [`Error::Mismatch`] with an estimate if it does not.
     pub fn check(&mut self, users: usize) -> Result<()> {
         if users < self.next {
             return Ok(());
@@ -113,7 +113,7 @@ fn free() -> Option<u64> {
     [machine(), group(), space()].into_iter().flatten().min()
 }
 
-/// Returns the first number after a word at the start of a line, times `unit`; `None` for a word such as `unlimited`.
+/// Returns the first number in the line that starts with `word`, times `unit`; `None` if a word such as `unlimited` is in its place.
 fn number(text: &str, word: &str, unit: u64) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(word))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(unit)

@@ -1,7 +1,8 @@
 //! A plan: the workload, cluster, policies and seeds of an experiment, in TOML.
 //!
 //! [`PlanFile`] has the keys as written; [`Plan::check`] validates them and returns a [`Plan`]. Unknown keys are errors with a suggestion,
-//! and every value is checked before anything runs. Includes, sweeps and figures are resolved by [`super::study`] before a plan is checked.
+//! and every value is checked before the first run. Includes, sweeps and figures are resolved by [`super::study`] before a plan is
+//! checked.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub struct PlanFile {
     pub question: Option<String>,
     /// The policies to compare.
     pub policies: Vec<String>,
-    /// The policy that others are compared with; the first one if absent.
+    /// The policy that the others are compared with; absent: the first policy.
     pub baseline: Option<String>,
     /// The number of seeds of a generated workload.
     #[serde(default)]
@@ -45,14 +46,14 @@ pub struct PlanFile {
     /// The first seed.
     #[serde(default = "one")]
     pub seed: u64,
-    /// The horizon, at which a run ends although work is left (`2h`).
+    /// The horizon (`2h`), at which a run ends even if work is left.
     pub until: Option<String>,
     /// The step of the sampling grid (`60s`).
     pub sample: Option<String>,
-    /// The part of a run that is measured; all of it if absent.
+    /// The part of a run that is measured; absent: the whole run.
     #[serde(default)]
     pub measure: MeasureFile,
-    /// The tables to write; all except `tasks`, `usage` and `decisions` if absent.
+    /// The tables to write; absent: all except `tasks`, `usage` and `decisions`.
     pub tables: Option<Vec<String>>,
     /// A CSV of weights.
     pub weights: Option<PathBuf>,
@@ -67,14 +68,14 @@ pub struct PlanFile {
     /// Online services in addition to the workload.
     #[serde(default)]
     pub service: Vec<ServiceFile>,
-    /// The control plane between scheduler and machines; none if absent.
+    /// The control plane between scheduler and machines; absent: none.
     pub control: Option<ControlFile>,
     /// A generator with its parameters, or `trace = "file"`.
     #[serde(deserialize_with = "apart")]
     pub workload: Option<WorkloadFile>,
 }
 
-/// Returns the default instead of the value, which is read separately ([`PlanFile::read`]).
+/// Ignores the value and returns the default, because [`PlanFile::read`] reads the value separately.
 fn apart<'de, D: Deserializer<'de>, T: Default>(deserializer: D) -> std::result::Result<T, D::Error> {
     IgnoredAny::deserialize(deserializer).map(|IgnoredAny| T::default())
 }
@@ -89,7 +90,7 @@ fn one() -> u64 {
 pub struct MeasureFile {
     /// The end of the warm-up (`30m`); the start of the run if absent.
     pub from: Option<String>,
-    /// The end of the measurement (`4h`); never if absent.
+    /// The end of the measurement (`4h`); absent: the end of the run.
     pub to: Option<String>,
 }
 
@@ -126,7 +127,7 @@ pub struct TraceFile {
     pub estimates: Option<String>,
     /// The options of the import.
     pub options: Option<FormatOptions>,
-    /// Resources of a canonical trace in addition to the usual ones and those of the machines.
+    /// Resources of a canonical trace in addition to the usual resources and those of the machines.
     #[serde(default)]
     pub resources: Vec<String>,
 }
@@ -149,7 +150,7 @@ impl WorkloadFile {
         let names = Generator::NAMES.join(", ");
         match table.get("generator").map(|entry| entry.node.text()) {
             Some(Some(name)) if Generator::NAMES.contains(&name) => {
-                // This key belongs to the workload, not to a generator.
+                // The key `estimates` belongs to the workload, not to a generator.
                 let mut parameters = table.clone();
                 let estimates = parameters.take_entry("estimates").map(|entry| entry.node.read()).transpose()?;
                 Ok(WorkloadFile::Generator(parameters.read()?, estimates))
@@ -200,15 +201,15 @@ pub fn estimates(text: Option<&str>, origin: SettingOrigin) -> Result<Estimates>
 pub enum WorkloadPlan {
     /// A generator, run with every seed, and the model of users' estimates of durations.
     Generator(Generator, Estimates),
-    /// A trace, the same for every seed unless jobs or estimates are drawn.
+    /// A trace, which is the same for every seed unless the selection of jobs or the estimates are random.
     Trace {
         /// The file, or `-`.
         path: PathBuf,
-        /// The format; canonical or detected if absent.
+        /// The format; `None`: it is detected.
         format: Option<Format>,
         /// The options of the import.
         options: FormatOptions,
-        /// The share of jobs that is kept, selected by seed; all if absent.
+        /// The share of jobs that is kept, selected by seed; `None`: all jobs.
         thin: Option<f64>,
         /// The model of users' estimates of durations.
         estimates: Estimates,
@@ -226,7 +227,7 @@ pub struct Plan {
     pub policies: Vec<NamedPolicy>,
     /// The index of the policy that the others are compared with.
     pub baseline: usize,
-    /// The seeds; only the first ones are used if `precision` is reached earlier.
+    /// The seeds. If `precision` is reached earlier, only the first of them are used.
     pub seeds: Vec<u64>,
     /// The precision that determines the number of seeds, if the number is not fixed.
     pub precision: Option<Precision>,
@@ -252,13 +253,13 @@ pub struct Plan {
     pub cluster: ClusterSpec,
     /// The workload.
     pub workload: WorkloadPlan,
-    /// The plan as text, stored in every file of the results.
+    /// The plan as text; it is stored in every file of the results.
     pub text: String,
     /// The digest, in hexadecimal, of everything in the plan that affects the results of a run.
     pub digest: String,
     /// The command that runs the plan again.
     pub command: String,
-    /// The name of the cell of a sweep; empty without one.
+    /// The name of the cell of a sweep; empty without a sweep.
     pub cell: String,
     /// Columns and values of the axes of a sweep.
     pub axes: Vec<(String, Constant)>,
@@ -350,7 +351,8 @@ impl Plan {
         })
     }
 
-    /// Returns the columns that identify the cell of the run in every table: the cell's name and the axes. Empty without a sweep.
+    /// Returns the columns that identify the cell of the run in every table: the cell's name and the axes. The list is empty without a
+    /// sweep.
     pub fn axes(&self) -> Vec<(String, Constant)> {
         let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
         cell.into_iter().chain(self.axes.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! Validates a study before its first run: executes the setup of every cell and policy up to the first event, so that invalid plans fail
+//! Validates a study before its first run: performs the setup of every cell and policy up to the first event, so that invalid plans fail
 //! before any output exists.
 
 use std::collections::HashMap;
@@ -17,15 +17,15 @@ use crate::pinned::Pinned;
 use crate::units::{Dim, UserId};
 use crate::workload::{Input, Workload};
 
-/// The properties of a workload that are known without reading or generating it completely: at least its resources.
+/// The properties of a workload that are known without reading or generating it completely. At least its resources are known.
 struct KnownWorkload {
     outline: Workload,
-    /// Whether the users and labels are known as well.
+    /// Whether the users and labels are also known.
     is_whole: bool,
 }
 
-/// Checks all cells of a study under all policies. Errors: an error that would end a run before its first event, for the first workload or
-/// cell that has one.
+/// Checks all cells of a study under all policies. Errors: the first error that would end a run before its first event, in the order of
+/// workloads and cells.
 pub fn check(study: &Study) -> Result<()> {
     let (kinds, firsts) = workloads(study);
     let known = firsts.par_iter().map(|&cell| known(&study.cells[cell]).map_err(|error| study.located(cell, error)));
@@ -64,7 +64,7 @@ fn known(plan: &Plan) -> Result<Option<KnownWorkload>> {
         }
         WorkloadPlan::Trace { path, format, options, .. } if path.is_file() => {
             Ok(Some(match Supply::input(Input::open(path)?, *format, options)? {
-                // A public format must be read completely to know its resources.
+                // A trace in a public format must be read completely to determine its resources.
                 Supply::Imported(outline) => KnownWorkload { outline, is_whole: true },
                 supply => {
                     KnownWorkload { outline: Workload { dims: supply.dims()?, ..Workload::default() }, is_whole: false }
@@ -75,7 +75,7 @@ fn known(plan: &Plan) -> Result<Option<KnownWorkload>> {
     }
 }
 
-/// The machines and weights of the previous cell: most cells of a sweep share them with their neighbour.
+/// The machines and weights of the previous cell. They are kept because most neighbouring cells of a sweep have the same.
 #[derive(Default)]
 struct Last(Option<(ClusterSpec, Option<Pinned>, Vec<Dim>, RunEnvironment)>);
 
@@ -88,7 +88,7 @@ impl Last {
             Some(last) => last,
             None => {
                 let environment = RunEnvironment::new(&plan.cluster, plan.weights.as_ref(), dims)?;
-                // All cells have the same axes and tables, so the check depends only on the resources.
+                // All cells have the same axes and tables, so this check is only needed for new resources.
                 let (axes, dims_all) = (plan.axes(), &environment.cluster.dims);
                 plan.tables.iter().try_for_each(|table| columns(*table, "", (0, None), &axes, dims_all).map(drop))?;
                 (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), environment)
@@ -118,8 +118,8 @@ fn of_cell(plan: &Plan, KnownWorkload { outline, is_whole }: &KnownWorkload, las
     Ok(())
 }
 
-/// Checks that the machines provide the resources that the tasks of a workload demand. For a generator, whose tasks do not exist yet,
-/// checks all its resources. Errors: [`Error::Mismatch`].
+/// Checks that the machines provide the resources that the tasks of a workload demand. The tasks of a generator do not exist yet, so all
+/// its resources are checked. Errors: [`Error::Mismatch`].
 fn asked(outline: &Workload, cluster: &Cluster, placement: Placement) -> Result<()> {
     let is_asked = |at: usize| outline.sets.is_empty() || outline.sets.iter().any(|set| set.demand.0[at] > 0);
     let dims = outline.dims.iter().zip(cluster.total().0).enumerate();

@@ -20,7 +20,7 @@ pub(super) struct Remarks {
     pub stopped: Vec<StuckExample>,
 }
 
-/// A task set that waited when the run ended, for the message about it.
+/// A task set that waited at the end of the run, as an example in a message.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct StuckExample {
     /// The reason for waiting.

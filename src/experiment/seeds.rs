@@ -1,8 +1,8 @@
 //! The number of seeds of a plan: fixed, or determined by a precision.
 //!
 //! [`Seeds::Until`] is a sequential procedure: seeds are added until the confidence interval of a metric's mean is narrow enough under
-//! every policy, within a minimum and a maximum number. The checks occur at numbers of seeds that depend only on the plan, so that equal
-//! results lead to the same number of seeds.
+//! every policy, within a minimum and a maximum number. The numbers of seeds at which this is checked depend only on the plan, so that
+//! equal results lead to the same number of seeds.
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 
@@ -13,9 +13,9 @@ use crate::metrics::mean_interval;
 /// The number of seeds of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seeds {
-    /// This number of seeds.
+    /// A given number of seeds.
     Fixed(u64),
-    /// As many seeds as a precision requires.
+    /// The number of seeds that a precision requires.
     Until(Precision),
 }
 
@@ -27,11 +27,11 @@ impl Default for Seeds {
 
 /// A stopping rule: the 95 % confidence interval of a metric's mean must be narrow enough under every policy.
 ///
-/// It is checked after `least` seeds and then each time there are a quarter more ([`Precision::next`]). It is not checked at other times,
-/// nor before all policies have run, so that the number of seeds depends on the results alone. An interval that ends when it is first
-/// narrow has a coverage slightly below its level; few checks and a `least` of 10 keep the difference small. Source: Law, Simulation
-/// Modeling and Analysis, 5th ed., section 9.4.1 (sequential procedure), after Chow and Robbins, Annals of Mathematical Statistics 36,
-/// 1965.
+/// The rule is checked after `least` seeds, and then each time that the number of seeds has grown by a quarter ([`Precision::next`]). It
+/// is only checked when all policies have run with these seeds, so that the number of seeds does not depend on the order of the runs. If a
+/// procedure stops as soon as an interval is narrow, the coverage of the interval is slightly below its level; with few checks and a
+/// `least` of 10 the difference is small. Source: Law, Simulation Modeling and Analysis, 5th ed., section 9.4.1 (sequential procedure),
+/// after Chow and Robbins, Annals of Mathematical Statistics 36, 1965.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Precision {
     /// The half-width of the interval relative to the mean: 0.02 for 2 %.
@@ -85,20 +85,20 @@ impl Precision {
         Ok(Precision { half_width, metric: metric.to_owned(), least, most })
     }
 
-    /// Returns whether the mean of these values is known precisely enough. A mean of 0 is precise only if all values are 0.
-    /// Absent values do not count.
+    /// Returns whether the confidence interval of the mean of these values is narrow enough. For a mean of 0, all values must be 0. Absent
+    /// values are ignored.
     pub fn reached(&self, values: &[Option<f64>]) -> bool {
         let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
         let Some(interval) = mean_interval(&there, LEVEL) else { return false };
         interval.high.is_some_and(|high| high - interval.mean <= self.half_width * interval.mean.abs())
     }
 
-    /// Returns the number of seeds at the check after the one with `seeds` seeds.
+    /// Returns the number of seeds at the next check after a check with `seeds` seeds.
     pub fn next(&self, seeds: u64) -> u64 {
         (seeds + seeds.div_ceil(4)).clamp(self.least, self.most)
     }
 
-    /// Checks the metric's name against the columns of the `runs` table. Errors: [`Error::Plan`] with the nearest one.
+    /// Checks the metric's name against the columns of the `runs` table. Errors: [`Error::Plan`] with the most similar column.
     pub fn known<'a>(&self, columns: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
         if columns.clone().any(|column| column == self.metric) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Functions for all settings: their names in messages, and time spans.
+//! Functions that all settings use, for their names in messages and for time spans.
 
 use crate::error::{Error, Result};
 use crate::units::{Span, Time, span};
@@ -12,7 +12,7 @@ pub enum SettingOrigin {
     OnCommandLine,
 }
 
-/// Options with other names than the plan keys.
+/// The plan keys whose options have other names, with these options.
 const OPTIONS: [(&str, &str); 5] = [
     ("policies", "--policy"),
     ("properties", "--property"),
@@ -32,7 +32,7 @@ impl SettingOrigin {
         }
     }
 
-    /// Adds the key that names a file to an I/O error, if the settings are in a plan.
+    /// If the settings are in a plan, adds the key that names the file to an I/O error.
     pub fn of_file(self, key: &str, error: Error) -> Error {
         match (self, &error) {
             (SettingOrigin::InPlan, Error::Io { .. }) => error.of_key(key),

@@ -1,9 +1,9 @@
 //! Work that depends on the workload alone, done once for all runs of a workload and a seed.
 //!
-//! [`SharedSupply`] has a supply, its rows if several runs read them, and values computed from them. [`Supplies`] makes each shared supply
-//! when its first run starts, while the other runs that need it wait, and drops it with the last of its runs. Rows are read in advance
-//! only within the memory of [`ROW_MEMORY`](super::memory::ROW_MEMORY), and not for a closed loop. Otherwise each run reads the
-//! workload itself.
+//! [`SharedSupply`] has a supply, its rows if several runs read them, and values that are computed from the rows. [`Supplies`] makes each
+//! shared supply when the first of its runs starts; other runs that need the supply wait. It drops the supply after the last of these
+//! runs. Rows are read in advance only within the memory of [`ROW_MEMORY`](super::memory::ROW_MEMORY), and never for a closed loop. If the
+//! rows are not read in advance, each run reads the workload itself.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -18,8 +18,7 @@ use crate::metrics::{FairService, Window};
 use crate::units::{Resources, Time};
 use crate::workload::{Service, SharedRows, Source, WithServices};
 
-/// A supply with the values that all of its runs share.
-///
+/// A supply, with the values that all of its runs share.
 pub struct SharedSupply {
     supply: Supply,
     /// The rows, and the memory reserved for them; `None` if each run reads the workload itself.
@@ -28,7 +27,7 @@ pub struct SharedSupply {
     fair: Mutex<Vec<(ReplayInputs, Arc<FairService>)>>,
 }
 
-/// The inputs of the fluid replay of `speed` besides the rows.
+/// The inputs, besides the rows, of the fluid replay for the metric `speed`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayInputs {
     /// The capacity of the cluster.
@@ -44,7 +43,7 @@ pub struct ReplayInputs {
 }
 
 impl From<Supply> for SharedSupply {
-    /// Creates a supply of which each run reads the rows itself.
+    /// Creates a shared supply without rows, so that each run reads the workload itself.
     fn from(supply: Supply) -> SharedSupply {
         SharedSupply { supply, rows: None, mix: Mutex::default(), fair: Mutex::default() }
     }
@@ -52,7 +51,7 @@ impl From<Supply> for SharedSupply {
 
 impl SharedSupply {
     /// Reads the rows up to the horizon `until`, if the memory suffices. `heartbeat` is called from time to time. Errors: those of
-    /// `heartbeat`; an error of the workload occurs again in the runs.
+    /// `heartbeat`. An error of the workload is no error of this function, because it occurs again in the runs.
     fn with_rows(
         supply: Supply,
         until: Time,
@@ -92,8 +91,9 @@ impl SharedSupply {
         Ok(known.clone().unwrap_or_default())
     }
 
-    /// Returns the service of each user in the fluid replay, computed once for all runs with equal inputs. `None` if each run computes it
-    /// while it runs: the rows are not shared, depend on the runs, or the replay fails; then the runs fail in the same way.
+    /// Returns the service of each user in the fluid replay, computed once for all runs with equal inputs. Returns `None` if each run must
+    /// compute the service itself. This is the case if the rows are not shared or depend on the runs, or if the replay fails; then the
+    /// runs fail in the same way.
     pub fn fair_service(&self, inputs: ReplayInputs) -> Result<Option<Arc<FairService>>> {
         if self.rows.is_none() {
             return Ok(None);
@@ -129,7 +129,7 @@ pub(super) type Key = (usize, u64);
 /// The shared supply of one key.
 #[derive(Default)]
 struct Slot {
-    /// The number of runs that use it.
+    /// The number of runs that use the supply.
     runs: usize,
     /// The number of these runs that have not ended.
     left: usize,
@@ -143,12 +143,12 @@ pub(super) struct Supplies {
 }
 
 impl Supplies {
-    /// Limits the memory for the rows of all supplies to `memory` bytes at one time.
+    /// Limits the memory that the rows of all supplies take at one time to `memory` bytes.
     pub fn new(memory: u64) -> Supplies {
         Supplies { slots: Mutex::default(), memory: RowMemory::new(memory) }
     }
 
-    /// Announces a run, before the first run of its key starts.
+    /// Announces a run. All runs of a key are announced before the first of them starts.
     pub fn announce(&self, key: Key) -> Result<()> {
         let mut slots = self.slots.lock().map_err(|_| Error::Interrupted)?;
         let slot = slots.entry(key).or_default();
@@ -183,7 +183,7 @@ impl Supplies {
     }
 }
 
-/// The use of a shared supply by one run. The supply is dropped with the last lease of its runs.
+/// The use of a shared supply by one run. The supply is dropped when the leases of all its runs are dropped.
 pub(super) struct Lease<'a> {
     supplies: &'a Supplies,
     key: Key,

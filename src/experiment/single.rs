@@ -1,7 +1,7 @@
 //! One run: a workload under a policy, from its source to its tables.
 //!
 //! [`simulate`] opens the source, builds the cluster, the weights and the policy, runs the engine with a recorder, and writes the tables.
-//! The tables are complete but have temporary names: the caller decides whether to place them.
+//! The tables are complete but have temporary names; the caller decides whether they get their final names.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct Simulation<'a> {
     pub workload: &'a str,
     /// The machines.
     pub cluster: &'a ClusterSpec,
-    /// A file of weights.
+    /// The file of weights, if there is one.
     pub weights: Option<&'a Pinned>,
     /// Engine options.
     pub options: &'a Options,
@@ -70,11 +70,11 @@ impl<'a> Simulation<'a> {
 pub struct Simulated {
     /// The results of the run.
     pub summary: RunSummary,
-    /// The complete tables, not yet under their names; they are removed unless they are placed.
+    /// The complete tables, which still have temporary names. They are removed unless the caller gives them their final names.
     pub tables: Vec<Pending>,
 }
 
-/// The machines and weights of a run, in the resources of its workload; they are the same under every policy.
+/// The machines and weights of a run, expressed in the resources of its workload. They are the same under every policy.
 pub(super) struct RunEnvironment {
     pub cluster: Cluster,
     pub weights: Weights,
@@ -103,8 +103,8 @@ const QUANTILES: u32 = 200;
 
 /// Runs the simulation under a policy and writes the requested tables.
 ///
-/// `heartbeat` receives the simulated time and the number of launched tasks. Errors: bad input, a full disk, or an error of `heartbeat`; a
-/// run that ends in an error leaves no tables.
+/// `heartbeat` receives the simulated time and the number of launched tasks. Errors: bad input, a full disk, or an error of `heartbeat`;
+/// after an error the run has no tables.
 pub fn simulate(
     simulation: &Simulation,
     policy: &NamedPolicy,
@@ -130,7 +130,7 @@ pub fn simulate(
     let sinks = Sinks::open(to, &cluster.dims, groups.is_some())?;
     let Simulation { sample: step, window, .. } = *simulation;
     let measure = Measure { step, window, horizon: simulation.options.until };
-    // Under a control plane a run may end before all rows are submitted.
+    // Under a control plane, a run may end before all rows are submitted, so that it has other rows than the replay.
     let fair = match simulation.control {
         None => simulation.supply.fair_service(ReplayInputs {
             capacity,
@@ -243,7 +243,7 @@ fn finish(
         tables.push(table.complete()?);
     }
     tables.extend(collector.sinks.complete()?);
-    // Renamed last, so that a reader of tables without receipts never sees a partial run.
+    // This table is renamed last, so that a reader that ignores receipts never sees an incomplete run.
     if let Some(mut table) = to.table(Table::Runs, dims)? {
         table.push(summary.values.iter().map(|(_, value)| value.cell()))?;
         tables.push(table.complete()?);

@@ -24,7 +24,7 @@ use crate::workload::NameList;
 /// The destination and the metadata of the tables of one run.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// The experiment's folder; if `None`, the tables' values are computed and not written.
+    /// The experiment's folder; if `None`, the values of the tables are computed but not written.
     pub folder: Option<PathBuf>,
     /// The policy's name.
     pub policy: String,
@@ -64,8 +64,8 @@ impl Destination {
     }
 }
 
-/// Returns the columns of a table for a run of a policy with this number and seed: the constant columns, including the axes of a sweep, and
-/// the others. Errors: [`Error::Mismatch`] for a duplicate name.
+/// Returns the columns of a table for the run of a policy with this number and this seed. The constant columns, which include the axes of
+/// a sweep, are separate. Errors: [`Error::Mismatch`] for a duplicate name.
 pub(super) fn columns(
     table: Table,
     policy: &str,
@@ -97,14 +97,14 @@ pub(super) struct Sinks {
     shares: Option<Writer<ShareRow<'static>>>,
     levels: Option<Writer<LevelOf<'static>>>,
     decisions: Option<Writer<Decided<'static>>>,
-    /// A bit mask of the computed tables, whether written or not.
+    /// A bit mask of the tables whose values are computed, whether they are written or not.
     wanted: u32,
 }
 
 impl Sinks {
-    /// Opens the requested tables that are written during the run; the table `levels` only for a policy with groups.
+    /// Opens the requested tables that are written during the run. The table `levels` is opened only for a policy with groups.
     pub fn open(to: &Destination, dims: &[Dim], groups: bool) -> Result<Sinks> {
-        // The demands belong to the workload and are the same in every run.
+        // The table of demands depends on the workload alone, so only the first run writes it.
         let wanted = to.tables.iter().filter(|&&table| table != Table::Demands || to.run == 0);
         Ok(Sinks {
             dims: dims.to_vec(),
@@ -230,7 +230,7 @@ impl Sinks {
         table.push(&LevelOf { at, about, dim: &self.dims[d], level, held })
     }
 
-    /// Completes the tables. They still have temporary names.
+    /// Completes the tables. The tables still have temporary names.
     pub fn complete(self) -> Result<Vec<Pending>> {
         let done = [
             self.jobs.map(Writer::complete),

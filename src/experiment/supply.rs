@@ -1,7 +1,7 @@
 //! The supply of a run's workload: a source that can be opened again for every policy.
 //!
-//! Canonical traces are streamed; imported traces and generated workloads are in memory. Selection of jobs and estimates of durations wrap
-//! another supply. `shared.rs` shares a supply and its rows among runs.
+//! Canonical traces are streamed; imported traces and generated workloads are in memory. A selection of jobs, and estimates of durations,
+//! are supplies that wrap another supply. `shared.rs` shares a supply and its rows among runs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,9 +18,9 @@ use crate::workload::{
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {
-    /// A canonical CSV trace, streamed, and its resources in addition to the usual ones.
+    /// A canonical CSV trace, streamed, and its resources in addition to the usual resources.
     Csv(Input, Vec<String>),
-    /// A canonical Parquet trace, streamed one row group at a time, and its resources in addition to the usual ones.
+    /// A canonical Parquet trace, streamed one row group at a time, and its resources in addition to the usual resources.
     Parquet(Input, Vec<String>),
     /// An imported trace in a public format.
     Imported(Workload),
@@ -33,7 +33,7 @@ pub enum Supply {
 }
 
 impl Supply {
-    /// Opens a trace: canonical (CSV, Parquet), or a public format, which is given or detected.
+    /// Opens a trace in a canonical format (CSV, Parquet) or in a public format. The format is given or detected.
     pub fn trace(path: &Path, format: Option<Format>, options: &FormatOptions) -> Result<Supply> {
         Supply::input(Input::open(path)?, format, options)
     }
@@ -94,12 +94,12 @@ impl Supply {
         Ok(self.source()?.dims().to_vec())
     }
 
-    /// Returns the most frequent demands, read from the start; for a closed loop those of the first jobs.
+    /// Returns the most frequent demands, which are read from the start; for a closed loop these are the demands of the first jobs.
     pub fn mix(&self) -> Result<Mix> {
         mix(&mut *self.source()?)
     }
 
-    /// Returns whether every new source reads, selects or estimates its rows again and produces the same rows. Rows in memory need no such
+    /// Returns whether every new source produces the same rows again by reading, selecting or estimating. Rows in memory need no such
     /// work, and the rows of a closed loop depend on the run.
     pub(super) fn is_streamed(&self) -> bool {
         match self {
@@ -109,7 +109,7 @@ impl Supply {
         }
     }
 
-    /// Returns whether later submissions depend on when earlier jobs end.
+    /// Returns whether later submissions depend on the end times of earlier jobs.
     fn is_a_loop(&self) -> bool {
         match self {
             Supply::Generated(generated) => matches!(generated, Generated::Loop(_)),
@@ -138,7 +138,7 @@ impl Supply {
         }
     }
 
-    /// Returns the report of an importer or a generator on its work.
+    /// Returns the report of the importer or of the generator on the workload.
     pub fn quality(&self) -> Option<&Quality> {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),
@@ -167,7 +167,7 @@ fn is_parquet(input: &Input) -> Result<bool> {
     Ok(input.head(4)? == b"PAR1")
 }
 
-/// Returns the public format of an input, which is given or detected; `None` for a canonical trace.
+/// Returns the public format of an input; the format is given or detected. Returns `None` for a canonical trace.
 fn public_format(input: &Input, given: Option<Format>) -> Result<Option<Format>> {
     match given {
         Some(format) => Ok(Some(format)),

@@ -11,13 +11,14 @@ use crate::workload::Input;
 /// The folder of a bundle with the plan and its inputs.
 const STUDY: &str = "study";
 
-/// The names of inputs, relative to the folder of the plan, with their BLAKE3 digests; `None` for an input that could be read only once.
+/// The names of inputs, relative to the folder of the plan, with their BLAKE3 digests. The digest is `None` for an input that could be
+/// read only once.
 type Read = BTreeMap<String, Option<String>>;
 
 impl BundleContents {
-    /// Adds the input files of the plan to the bundle. Selects a location for the plan in the bundle from which its paths resolve to the
-    /// packed files. Files that cannot be packed are added to the missing parts. `read` has the names and digests of the inputs; if it is
-    /// `None`, they are read from `run.json`.
+    /// Adds the input files of the plan to the bundle. Selects a location for the plan in the bundle, such that the plan's paths refer to
+    /// the packed files. Files that cannot be packed are added to the missing parts. `read` has the names and digests of the inputs; if it
+    /// is `None`, they are read from `run.json`.
     pub(super) fn read_inputs(&mut self, folder: &Path, read: Option<Read>, largest: u64) -> Result<()> {
         let recorded = || serde_json::from_value(self.made["inputs"].clone()).ok();
         let from = self.made["folder"].as_str().map(|from| folder.join(from));

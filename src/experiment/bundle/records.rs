@@ -18,24 +18,24 @@ use crate::output::shell::quoted;
 /// The state of a file according to the records of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RecordedState {
-    /// A record lists the file, and its BLAKE3 digest matches.
+    /// A record lists the file, and the file has the recorded BLAKE3 digest, which is the value.
     AsRecorded(String),
-    /// A record lists the file, and its digest differs, or it is missing or outdated.
+    /// A record lists the file, but the file has another digest, is missing, or is outdated.
     Broken,
-    /// No record lists the file: it is the user's own, from an earlier plan, or from a damaged run.
+    /// No record lists the file. It was made by the user, by an earlier plan, or by a run whose receipt is damaged.
     Unlisted,
 }
 
-/// The files that the records of a results folder list, and the records themselves, by name below the folder, with their digests; `None`
-/// for a file that differs from its record.
+/// The files that the records of a results folder list, and the records themselves, by name below the folder. Each has its digest, or
+/// `None` if the file differs from its record.
 pub(super) struct Records {
     files: BTreeMap<String, Option<String>>,
-    /// The tables of complete runs, by the folder with the figures that may show them.
+    /// The tables of complete runs, by the folder whose figures may show them.
     tables: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 
 impl Records {
-    /// Reads the descriptions among these files of a folder.
+    /// Reads the descriptions among the files `listed`.
     pub fn read(listed: &BTreeMap<String, PathBuf>) -> Records {
         let descriptions = listed.iter().filter(|(name, _)| is_description(&own(name)));
         // Damaged records are skipped here; the code that needs them reports the damage.
@@ -46,7 +46,7 @@ impl Records {
         Records { files: descriptions.filter_map(digest).collect(), tables: BTreeMap::new() }
     }
 
-    /// Adds a file of a cell's folder `place` below `folder`, with its digest if it matches its record.
+    /// Adds the file `name` of the cell's folder `place` below `folder`. `digest` is `None` if the file does not match its record.
     pub fn add(&mut self, folder: &Path, place: &Path, name: &str, digest: Option<String>) {
         let below = place.strip_prefix(folder).unwrap_or(place);
         let below = below.iter().map(|part| format!("{}/", part.to_string_lossy())).collect::<String>();
@@ -62,8 +62,8 @@ impl Records {
         }
     }
 
-    /// Adds the files in a manifest of figures and pages; returns the missing and the changed ones and, as a message, those made from other
-    /// tables.
+    /// Adds the files that the manifest of `place` lists. Returns the missing and the changed files and, as a message, the files that were
+    /// made from other tables than the existing ones.
     pub fn add_made(&mut self, folder: &Path, place: &Path) -> Result<(Vec<String>, Option<String>)> {
         let mut missing = Vec::new();
         let mut made = Manifest::read(place)?.unwrap_or_default();
@@ -99,10 +99,10 @@ impl Records {
         self.files.contains_key(name)
     }
 
-    /// Returns whether a file matches its record. Every file that is packed from a results folder is checked here.
+    /// Returns whether a file matches its record. Every file that is packed from a results folder is checked by this function.
     ///
-    /// Tables are in the receipts of their runs, statistics, figures and pages in `made.json`. Descriptions carry their own digests.
-    /// Errors: a description is damaged, or was written after the records were read.
+    /// Tables are listed in the receipts of their runs; statistics, figures and pages are listed in `made.json`. Descriptions carry their
+    /// own digests. Errors: a description is damaged, or was written after the records were read.
     pub fn standing(&self, name: &str, path: &Path) -> Result<RecordedState> {
         if let Some(found) = self.files.get(name) {
             return Ok(found.clone().map_or(RecordedState::Broken, RecordedState::AsRecorded));

@@ -1,4 +1,4 @@
-//! The table `[slurm]` of a plan: the resources of each job of an array. It does not affect the results.
+//! The table `[slurm]` of a plan: the resources of each job of a job array. The table does not affect the results.
 
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub struct SlurmOptions {
     pub time: Option<String>,
     /// The partition.
     pub partition: Option<String>,
-    /// The number of jobs that run at a time.
+    /// The maximum number of jobs that run at a time.
     pub at_once: Option<u64>,
     /// Further options of `sbatch`, such as `--account=mine`.
     #[serde(default)]

@@ -1,8 +1,8 @@
 //! The results folder of a study: its ownership and the removal of stale files.
 //!
 //! A folder belongs to the plan that its undamaged records name. Results of another plan are an error unless `--restart` replaces them.
-//! Only files that match a record are ever removed, and files with names of temporary files; the user's own files are neither replaced nor
-//! removed.
+//! Only files that match a record and files with the names of temporary files are ever removed. The user's own files are neither replaced
+//! nor removed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ pub fn described(study: &Study) -> StudyRecord {
     }
 }
 
-/// Checks that a folder has no content that conflicts with results: no link that would redirect them, and no file with the name of one of
-/// theirs, unless a record identifies the folder as results. Errors: [`Error::Mismatch`] with such a file; [`Error::Io`].
+/// Checks that a folder has no content that conflicts with results: no link that would redirect results, and, unless a record identifies
+/// the folder as results, no file with the name of a results file. Errors: [`Error::Mismatch`] with the first such file; [`Error::Io`].
 pub fn check_owner(folder: &Path) -> Result<()> {
     check_output("--output", folder)?;
     let mut in_the_way = None;
@@ -56,7 +56,7 @@ pub fn check_owner(folder: &Path) -> Result<()> {
             in_the_way = first_file(&path)?;
         }
     }
-    // Records are searched last, because other shards write them before any other file.
+    // Records are searched last. Other shards may write at the same time, and they write records before any other file.
     match in_the_way {
         Some(file) if !is_of_results(folder)? => {
             let problem = format!(
@@ -77,7 +77,7 @@ pub fn foreign_files(folder: &Path) -> Result<usize> {
     Ok(if is_of_results(folder)? { 0 } else { entries(folder)?.iter().filter(is_strange).count() })
 }
 
-/// Returns whether only a killed process leaves a file of this name.
+/// Returns whether a file of this name is left by a killed process only.
 fn is_left_over(name: &str) -> bool {
     is_temporary(name) || is_lock(name)
 }
@@ -113,7 +113,7 @@ fn is_of_results(folder: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a name is that of a record in the results folder itself.
+/// Returns whether a name in the results folder itself is the name of a record.
 fn is_a_record(name: &str) -> bool {
     RECORDS.contains(&name) || (name.starts_with("run-") && name.ends_with(".json"))
 }
@@ -121,7 +121,7 @@ fn is_a_record(name: &str) -> bool {
 /// The names of records in the results folder itself.
 const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
 
-/// Returns whether results use a name in their folder.
+/// Returns whether results use this name in their folder.
 fn is_a_name_of_ours(name: &str) -> bool {
     let tables = || Table::all().map(|table| table.name());
     let others = [RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
@@ -131,7 +131,7 @@ fn is_a_name_of_ours(name: &str) -> bool {
         || name.strip_suffix(".parquet").is_some_and(|table| FAILOVER.contains(&table))
 }
 
-/// Returns the first file, by name, at or below a path, except temporary files; links count as files. Errors: [`Error::Io`].
+/// Returns the first file, by name, at or below a path. Temporary files are ignored, and links count as files. Errors: [`Error::Io`].
 fn first_file(path: &Path) -> Result<Option<PathBuf>> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     match path.symlink_metadata() {
@@ -159,9 +159,9 @@ fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another command or plan, or of a replay of another file; `run` and `replay` require this. A
-/// plan with an edited input file is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference, or if the
-/// record that would identify the plan is damaged and no run is one of this plan; [`Error::Io`].
+/// Checks that a folder has no results of another command or plan, or of a replay of another file; The commands `run` and `replay` require
+/// this. A plan whose input file was edited is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference,
+/// or if the record that would identify the plan is damaged and no run belongs to this plan; [`Error::Io`].
 pub fn check(study: &Study, folder: &Path) -> Result<()> {
     match plan_there(folder)? {
         Found::Whole(there) if there != study.text => return Err(other_results(study, folder, &there)?),
@@ -178,7 +178,7 @@ pub fn check(study: &Study, folder: &Path) -> Result<()> {
     })
 }
 
-/// Returns the error for results of another plan, or of another command if either of the two is a replay.
+/// Returns the error for results of another plan, or of another command if the old or the new command is a replay.
 fn other_results(study: &Study, folder: &Path, there: &str) -> Result<Error> {
     let command = Contents::read(folder).map(|contents| contents.command).unwrap_or_default();
     if is_replay(&command) != study.cells.iter().any(|plan| is_replay(&plan.command)) {
@@ -193,7 +193,7 @@ fn other_results(study: &Study, folder: &Path, there: &str) -> Result<Error> {
     Ok(another(folder, there, &study.text, ADVICE))
 }
 
-/// Returns whether a command is a replay. Its trace is an argument.
+/// Returns whether a command is a replay.
 fn is_replay(command: &str) -> bool {
     command.starts_with("plimsoll replay ")
 }
@@ -203,7 +203,7 @@ fn check_inputs(plan: &Plan, digests: &Digests, place: &Path) -> Result<()> {
     let Ok(there) = Contents::read(place) else { return Ok(()) };
     let refuse = |what: String| Err(Error::Mismatch { problem: format!("{} {what}. {ADVICE}", place.display()) });
     let Some(inputs) = &there.inputs else {
-        // An earlier version of the program wrote the results and recorded no digests.
+        // An earlier version of the program, which recorded no digests, wrote these results.
         let is_other = there.command != plan.command;
         return if is_other { refuse(format!("has results of `{}`", there.command)) } else { Ok(()) };
     };
@@ -224,7 +224,7 @@ fn check_inputs(plan: &Plan, digests: &Digests, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the folder has runs of a study, or no runs. Errors: [`Error::Io`].
+/// Returns whether the folder has runs of this study, or no runs at all. Errors: [`Error::Io`].
 fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
     let mut none = true;
     for place in places(folder)? {
@@ -250,9 +250,9 @@ pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
     }
 }
 
-/// Removes all results in a folder, for `--restart`: tables and receipts of runs, statistics, figures, reports and
-/// descriptions. Only files that a record lists and that are unchanged since are removed, and the records themselves.
-/// Returns the removed files; their folders stay, since runs may be writing there. Errors: a file cannot be removed.
+/// Removes all results in a folder, for `--restart`: tables and receipts of runs, statistics, figures, reports and descriptions. Removes
+/// only the records themselves and the files that a record lists and that are unchanged since then. Returns the removed files. Their
+/// folders are kept, because other runs may be writing to them. Errors: a file cannot be removed.
 pub fn clear(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for place in places(folder)? {
@@ -288,10 +288,10 @@ pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
     }
 }
 
-/// Returns the plan of the results in a folder. Errors: [`Error::Io`], or a version that this program does not read.
+/// Returns the plan of the results in a folder. Errors: [`Error::Io`], or a record of a version that this program does not read.
 fn plan_there(folder: &Path) -> Result<Found<String>> {
     match runs_there(folder)? {
-        // A damaged manifest identifies no plan: it is written again.
+        // A damaged manifest identifies no plan, and is written again later.
         Found::Missing => Ok(Manifest::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
         found => Ok(found),
     }
@@ -377,7 +377,7 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
 }
 
 /// Removes files that do not belong to a complete study: temporary files of killed processes, and tables and receipts of an earlier plan.
-/// `kept` has the files of all runs. Only files that match a record, and files with temporary names, are removed.
+/// `kept` has the files of all runs of the study. Only files that match a record, and files with temporary names, are removed.
 pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
     let ours: HashSet<PathBuf> = study.cells.iter().map(|plan| of_cell(folder, &plan.cell)).collect();
     for place in places(folder)? {
@@ -400,7 +400,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
             remove_temporary(&place, &place.join(name))?;
         }
-        // The folder remains if it contains other files.
+        // Removing the folder fails if it contains other files, as intended.
         let _ = std::fs::remove_dir(place.join(RECEIPTS));
         remove_temporary(&place, &place)?;
         if !ours.contains(&place) && Contents::read(&place).is_ok() {
@@ -413,7 +413,7 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
         }
     }
     if Manifest::known(folder)?.about.is_some() {
-        // The manifest is of a plan without runs.
+        // The manifest belongs to an earlier plan without runs.
         Manifest::remove(folder)?;
     }
     match StudyRecord::find(folder)? {
@@ -422,12 +422,12 @@ pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Re
     }
 }
 
-/// Removes temporary files of killed processes from a folder and from the folders of policies and runs below it, and these folders if they
-/// are then empty.
+/// Removes temporary files of killed processes from a folder and from the folders of policies and runs below it. Folders of policies and
+/// runs that are empty afterwards are also removed.
 fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
     for name in entries(folder)? {
         let path = folder.join(&name);
-        // This process holds the folder's own lock.
+        // The folder's own lock is not removed, because this process holds it.
         if is_left_over(&name) && name != LOCK && path.is_file() {
             remove(&path)?;
             let left = folder.ancestors().take_while(|above| *above != place);

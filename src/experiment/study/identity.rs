@@ -1,8 +1,8 @@
 //! The identity of a run: a digest of everything that its results depend on.
 //!
 //! The digest covers the version, commit and schema of the program, the resolved plan, the contents of all input files, the policy and the
-//! seed. Names, and settings of the study as a whole, do not change it. Input files are opened and hashed once ([`Digests`]), and every use
-//! of a file checks that it is unchanged.
+//! seed. It does not depend on names and on settings of the study as a whole. Each input file is hashed once ([`Digests`]), and every
+//! later use of the file checks that it is unchanged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::workload::Input;
 /// Keys of a plan that do not affect a single run: names, and settings of the whole study.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
 
-/// Computes the digest of everything in a plan that its runs depend on. Errors: the plan cannot be written as text.
+/// Computes the digest of all parts of a plan that its runs depend on. Errors: the plan cannot be written as text.
 pub fn digest(mut plan: toml::Table) -> Result<String> {
     MANY.iter().for_each(|key| {
         plan.remove(*key);
@@ -29,12 +29,12 @@ pub fn digest(mut plan: toml::Table) -> Result<String> {
     Ok(blake3::hash(resolved.as_bytes()).to_hex().to_string())
 }
 
-/// The files that a study reads, as opened for the first time, with their digests.
+/// The files that a study reads, in the version that was opened first, with their digests.
 #[derive(Debug, Default)]
 pub struct Digests(Mutex<HashMap<PathBuf, (Input, Option<String>)>>);
 
 impl Digests {
-    /// Returns the current digests of the inputs of these plans. A missing file is reported by the code that needs it.
+    /// Opens the inputs of these plans; digests are computed when they are needed. A missing file is reported by the code that needs it.
     pub fn of_plans<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> Digests {
         let mut known = HashMap::new();
         for plan in plans {
@@ -80,7 +80,7 @@ impl Digests {
     /// Checks that every input of a plan is unchanged. Errors: a file was replaced or removed.
     pub fn unchanged(&self, plan: &Plan) -> Result<()> {
         let known = self.0.lock().map_err(|_| Error::Interrupted)?;
-        // Checks the opened files, whatever the names refer to now.
+        // All inputs are checked that were opened as files, even if their paths now refer to folders or to nothing.
         all_inputs(plan).filter_map(|(_, path)| known.get(path)).try_for_each(|(input, _)| input.check())
     }
 }
@@ -96,7 +96,7 @@ pub enum Role<'a> {
     Machines,
     /// The events of machines.
     MachineEvents,
-    /// A file of the policy with this name: its quota groups, or their users.
+    /// A file of the policy with this name: quota groups, or the users of groups.
     Policy(&'a str),
 }
 
@@ -124,8 +124,8 @@ impl Role<'_> {
     }
 }
 
-/// Returns the files that determine the results of a plan, each with its role: they are part of the run identities, of the tables' metadata
-/// and of a bundle. A trace that can be read only once (standard input, a pipe) is excluded.
+/// Returns the files that determine the results of a plan, each with its role. They are part of the identities of runs, of the metadata of
+/// tables, and of a bundle. A trace that can be read only once (standard input, a pipe) is excluded.
 pub fn inputs(plan: &Plan) -> Vec<(Role<'_>, &Path)> {
     all_inputs(plan).filter(|(role, path)| *role != Role::Trace || path.is_file()).collect()
 }
@@ -153,8 +153,8 @@ fn trace(plan: &Plan) -> Option<&Path> {
     }
 }
 
-/// Returns the inputs of all cells of a study: names relative to the folder of the plan, and digests; `None` for a trace that could be read
-/// only once. Errors: a file cannot be read.
+/// Returns the inputs of all cells of a study: their names relative to the folder of the plan, and their digests. The digest is `None` for
+/// a trace that could be read only once. Errors: a file cannot be read.
 pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
     let folder = study.file().and_then(Path::parent).unwrap_or(Path::new(""));
     let name = |path: &Path| slashed(path.strip_prefix(folder).unwrap_or(path));
@@ -170,8 +170,8 @@ pub fn record(study: &Study, digests: &Digests) -> Result<BTreeMap<String, Optio
     Ok(record)
 }
 
-/// Returns the digests of the input files of a plan, by the key that names each; `None` for standard input or a pipe. Together with the
-/// plan they determine whether results belong to the same study. Errors: a file cannot be read.
+/// Returns the digests of the input files of a plan, by the key that names the file; `None` for standard input or a pipe. The plan and
+/// these digests determine whether results belong to the same study. Errors: a file cannot be read.
 pub fn digests_by_key(plan: &Plan, digests: &Digests) -> Result<BTreeMap<String, Option<String>>> {
     let mut by_key = BTreeMap::new();
     for (number, (role, path)) in all_inputs(plan).enumerate() {
@@ -193,7 +193,7 @@ pub fn slashed(path: &Path) -> String {
     }
 }
 
-/// Returns the metadata of every file of a plan's results. It is the same for every way to run the same plan.
+/// Returns the metadata of every file of a plan's results. The metadata are the same for every way to run the same plan.
 pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>> {
     let mut metadata = program();
     metadata.extend([
@@ -219,7 +219,7 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
     Ok(metadata)
 }
 
-/// Returns whether the results can be reproduced: not if the trace can be read only once (standard input, a pipe).
+/// Returns whether the results can be reproduced. This is not possible if the trace can be read only once (standard input, a pipe).
 pub fn is_repeatable(plan: &Plan) -> bool {
     trace(plan).is_none_or(Path::is_file)
 }
@@ -254,7 +254,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
             }
             let id = |(run, seed): (usize, &u64)| {
                 let seed = if plan.workload.is_seeded() { seed.to_string() } else { String::new() };
-                // Lengths separate the parts unambiguously.
+                // Each part is preceded by its length, so that the parts are separated unambiguously.
                 let mut hasher = blake3::Hasher::new();
                 for part in parts.iter().chain([&run.to_string(), &seed]) {
                     hasher.update(&(part.len() as u64).to_le_bytes());
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
     use crate::policy::Registry;
 
-    /// The check applies to the opened file, whatever the input's name refers to at the end.
+    /// A trace that was opened as a file is checked, even if its path later refers to a folder or to nothing.
     #[test]
     fn an_input_that_is_gone_or_another_one_is_noticed() {
         let dir = tempfile::tempdir().expect("a temporary folder");

@@ -1,8 +1,8 @@
-//! A study: a plan with everything that it sweeps over, as cells that are plans without a sweep.
+//! A study: a plan with its sweep, which consists of cells. Each cell is a plan without a sweep.
 //!
 //! [`Study::read`] merges the included plans, applies the changes of the command line, separates the sweep, the figures and the batch
-//! options, and validates the plan of every cell in parallel. It reads input files only to compute their digests. Errors have the file,
-//! line and column of the value, also if the error is found later, when a cell is run ([`Study::located`]).
+//! options, and validates the plan of every cell in parallel. It does not read the rows of a trace. Errors have the file, line and column
+//! of the value. Errors that occur later, when a cell is run, get this location by [`Study::located`].
 
 mod batch;
 pub mod folder;
@@ -42,21 +42,21 @@ use sweep::{SWEEP, Sweep, SweepCell, column, constant};
 pub struct Study {
     /// The name of the experiment, which is also the folder under `results/`.
     pub name: String,
-    /// The resolved plan as text before the sweep: the identity of the study.
+    /// The text of the resolved plan, with the sweep as written. It is the identity of the study.
     pub text: String,
-    /// The columns of the axes, in the order of the sweep; none without a sweep.
+    /// The columns of the axes, in the order of the sweep; empty without a sweep.
     pub columns: Vec<String>,
     /// The resources and options of a batch job; they do not affect the simulation.
     pub batch: SlurmOptions,
     /// The requested figures; they do not affect the simulation.
     pub figures: Requests,
-    /// The plans of the cells, in the order of the sweep; one plan with an empty cell name if there is no sweep.
+    /// The plans of the cells, in the order of the sweep; without a sweep, a single plan with an empty cell name.
     pub cells: Vec<Plan>,
     /// The files that the study reads.
     pub(in crate::experiment) files: Arc<Digests>,
     /// The `key=value` changes that were applied to the plan.
     pub set: Vec<String>,
-    /// The unswept plan and the changes of each cell, for messages.
+    /// The plan without its sweep, and the changes of each cell, for messages.
     origin: Option<(Node, Vec<SweepCell>)>,
 }
 
@@ -102,7 +102,8 @@ impl Study {
         };
         let mut plans: Vec<Plan> = Vec::with_capacity(cells.len());
         for (cells, names) in cells.chunks(TOGETHER).zip(names.chunks(TOGETHER)) {
-            // Reads some cells at a time, so that an error in the first one is reported soon, and the reported error is always the same.
+            // Cells are read in chunks, so that an error in the first cell is reported soon. The reported error is always that of the
+            // first cell with an error.
             let read: Vec<Result<Plan>> = cells.par_iter().zip(names).map(plan).collect();
             for plan in read {
                 plans.push(plan?);
@@ -134,8 +135,8 @@ impl Study {
         Study { name, text, columns, batch, figures, cells, files, set, origin: None }
     }
 
-    /// Adds the location of the key in the plan to an error that was found when a cell was run. This includes errors about a file that the
-    /// plan names, about a policy, and about requirements of the workload that the cluster does not fulfil.
+    /// Adds the location of the key in the plan to an error that was found when a cell was run. Such errors may concern a file that the
+    /// plan names, a policy, or requirements of the workload that the cluster does not fulfil.
     pub fn located(&self, cell: usize, error: Error) -> Error {
         let Some((tree, cells)) = &self.origin else { return error };
         let (plan, cell) = (&self.cells[cell], &cells[cell]);
@@ -157,16 +158,16 @@ impl Study {
                     None => error,
                 }
             }
-            // The policy has a fixed list of users.
+            // This error means that the policy has a fixed list of users.
             Error::Plan { ref key, .. } if key == "user" => about("policies", error.to_string()),
-            // The workload is given, so the error refers to the cluster.
+            // The message refers to the cluster, because the workload is considered as given.
             Error::Mismatch { ref problem } => about("cluster", format!("cluster: {problem}")),
             other => other,
         };
         cell.named(cell.located(&tree, error), &plan.cell)
     }
 
-    /// Adds the location of its key to an error about an input file of a cell.
+    /// Adds the location of the file's key to an error about an input file of a cell.
     pub(in crate::experiment) fn located_input(&self, cell: usize, error: Error) -> Error {
         if matches!(error, Error::Mismatch { .. }) { error } else { self.located(cell, error) }
     }
@@ -183,7 +184,7 @@ impl Study {
 }
 
 impl Plan {
-    /// Returns the resources that slow machines down when over-committed: memory if the plan has a `slowdown`, no other.
+    /// Returns the resources that slow machines down when over-committed. It is memory if the plan has a `slowdown`, and none otherwise.
     pub fn slowdown_resources(&self) -> Vec<String> {
         let slows = self.options.slowdown.is_some_and(|curve| curve.slows());
         slows.then(|| "memory".to_owned()).into_iter().collect()
@@ -193,11 +194,11 @@ impl Plan {
     fn key_of(&self, path: &Path) -> Option<&'static str> {
         let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);
         let role = identity::inputs(self).into_iter().find(|(_, input)| *input == path).map(|(role, _)| role);
-        // A trace that does not exist is not listed among the inputs.
+        // The trace is considered separately, because a trace that does not exist is not listed among the inputs.
         role.or(trace.then_some(identity::Role::Trace)).map(identity::Role::key)
     }
 
-    /// Reads a plan without a sweep. Errors: as [`Study::read`], and for a sweep.
+    /// Reads a plan without a sweep. Errors: as [`Study::read`], and if the plan has a sweep.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Plan> {
         let mut study = Study::read(path, set, registry)?;
         match study.cells.pop() {
@@ -242,7 +243,8 @@ fn read(tree: &Node, cell: &SweepCell, path: &Path, registry: &Registry) -> Resu
     let folder = path.parent().unwrap_or(Path::new(""));
     let located = |error| cell.located(tree, error);
     let file = PlanFile::read(tree, folder).map_err(located)?;
-    // The plan's location and the changes on the command line differ between two ways to run the same plan; run.json has them.
+    // The command omits the plan's location and the changes on the command line, because they differ between two ways to run the same
+    // plan. They are in run.json.
     let command = shell::line(["plimsoll", "run", &format!("{}.toml", file.name)]);
     let plan = Plan::check(file, folder, registry, SettingOrigin::InPlan).map_err(located)?;
     Ok(Plan { text, digest, command, ..plan })
@@ -259,7 +261,8 @@ impl SweepCell {
         Ok(tree)
     }
 
-    /// Returns the location of a path in the plan of this cell; in a table that the cell changes, that of the change.
+    /// Returns the location of a path in the plan of this cell; if the cell has a single change at or below this path, the location of the
+    /// change.
     fn place(&self, tree: &Node, path: &[PathStep]) -> Place {
         let mut below = self.changes.iter().filter(|(key, ..)| steps(key).starts_with(path));
         match (below.next(), below.next()) {
@@ -268,7 +271,7 @@ impl SweepCell {
         }
     }
 
-    /// Adds the location of its key to an error.
+    /// Adds the location of the error's key to an error.
     fn located(&self, tree: &Node, error: Error) -> Error {
         match path_of(&error) {
             Some(path) => self.place(tree, &path).wrong("", error),
@@ -276,7 +279,7 @@ impl SweepCell {
         }
     }
 
-    /// Adds the name of the cell to an error about its changes.
+    /// Adds the name of the cell to an error about the changes of the cell.
     fn named(&self, error: Error, name: &str) -> Error {
         match error {
             Error::Placed { place, problem } if self.changes.iter().any(|(.., node)| node.place.covers(&place)) => {
@@ -287,7 +290,7 @@ impl SweepCell {
     }
 }
 
-/// Returns the names of cells: the last words of keys with their values, `load-0.7,machines-100x16c32g`.
+/// Returns the names of cells, which consist of the last words of keys with their values: `load-0.7,machines-100x16c32g`.
 fn names(cells: &[SweepCell]) -> Vec<String> {
     let last = |column: &str| match steps(column).pop() {
         Some(PathStep::Key(word)) => word,
@@ -313,7 +316,7 @@ fn names(cells: &[SweepCell]) -> Vec<String> {
     let mut many: HashMap<&String, usize> = HashMap::new();
     names.iter().for_each(|name| *many.entry(name).or_default() += 1);
     let clear = |name: &String| name.len() <= NAME && many[name] == 1;
-    // Names that are too long or not unique get a part of a digest.
+    // Names that are too long or not unique end with a part of a digest.
     let named = |(name, cell): (&String, &SweepCell)| {
         if clear(name) {
             return name.clone();

@@ -1,5 +1,5 @@
-//! Plans without runs, those with a table `[failover]`, `[check]` or `[solve]`: read from their text, with errors at their location, and
-//! with the figure requests separated.
+//! Plans without runs, which have a table `[failover]`, `[check]` or `[solve]`. They are read from their text, errors have locations, and
+//! the figure requests are separated.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::tree::{Node, Place};
 
 /// A plan without runs, as it was read.
 pub struct Plain {
-    /// The resolved plan as text, stored in every file of the results.
+    /// The resolved plan as text; it is stored in every file of the results.
     pub text: String,
     /// The paper size of figures: `[figures]`.
     pub paper: Paper,

@@ -1,6 +1,7 @@
-//! The receipt of a run: the outcome and the digests of its tables. A run is complete if its receipt exists and the digests match.
+//! The receipt of a run. It has the summary of the run and the digests of its tables. A run is complete if its receipt exists and the
+//! digests match.
 //!
-//! It is written before the tables are renamed to their final names, so that every table under its final name is listed in a receipt.
+//! A receipt is written before the tables are renamed to their final names, so that every table with a final name is listed in a receipt.
 //! Tables of an earlier plan or of a killed process are recognised by their digests.
 
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ impl Receipt {
         Ok(receipt)
     }
 
-    /// Returns whether the receipt belongs to a run of this policy with this number and lists only tables of that run.
+    /// Returns whether the receipt belongs to a run of this policy with this number and lists only tables of this run.
     pub fn is_of(&self, policy: &str, run: u64) -> bool {
         let own: Vec<String> =
             Table::all().map(|table| below(Path::new(""), &table.path(Path::new(""), policy, run))).collect();

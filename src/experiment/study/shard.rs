@@ -1,7 +1,7 @@
 //! A shard: the part of a study's runs that one of several machines or jobs executes.
 //!
-//! Runs are assigned to shards by their ids, without communication. Index and number of shards are given, or are read from the environment
-//! of a job array.
+//! Runs are assigned to shards by their ids, without communication. The index of the shard and the number of shards are given, or are read
+//! from the environment of a job array.
 
 use crate::error::{Error, Result};
 
@@ -14,7 +14,8 @@ pub struct Shard {
     pub of: u64,
 }
 
-/// The environment variables of a job scheduler's arrays: index, first index, step, and the number of jobs or the last index.
+/// The environment variables that a job scheduler sets for the jobs of an array: the index, the first index, the step, and the number of
+/// jobs or the last index.
 struct Array {
     index: &'static str,
     first: Option<&'static str>,
@@ -57,8 +58,8 @@ const ARRAYS: [Array; 7] = [
 ];
 
 impl Shard {
-    /// Parses `I/N` with I from 0, `auto` (the index and the size of a job array, from the environment) or `auto/N` (only the index,
-    /// relative to the scheduler's usual first index, of N). Errors: [`Error::Plan`].
+    /// Parses `I/N` with I from 0, `auto` (the index and the size of a job array, from the environment) or `auto/N` (N shards; only the
+    /// index is from the environment, relative to the scheduler's usual first index). Errors: [`Error::Plan`].
     pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Shard> {
         let wrong = |expected: &str| Error::plan("--shard", format!("'{text}'"), expected);
         let usual = "I/N with I from 0 to N - 1, such as 0/4; auto; or auto/N";
@@ -84,7 +85,7 @@ impl Shard {
             return Err(Error::plan("--shard", "'auto'", expected));
         };
         if let Some(of) = of {
-            // A repeated part of an array has other bounds, but the same indices.
+            // If only a part of an array is repeated, its bounds differ, but the indices of its jobs are the same.
             return Ok(Shard { index: index.saturating_sub(array.from), of });
         }
         let first = array.first.and_then(read).unwrap_or(array.from);
@@ -97,8 +98,8 @@ impl Shard {
         Ok(Shard { index: index.saturating_sub(first) / step, of: count })
     }
 
-    /// Returns whether each of these runs belongs to the shard: every `of`-th in the order of the ids. Ids are practically random, so that
-    /// long and short runs mix.
+    /// Returns whether each of these runs belongs to the shard. Every `of`-th run belongs to it, in the order of ids. Ids are practically
+    /// random, so each shard has long and short runs.
     pub fn own(&self, ids: &[&str]) -> Vec<bool> {
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|&at| ids[at]);
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(read("auto", &sge), shard(2, 5));
         assert_eq!(read("auto/3", &[("JOB_COMPLETION_INDEX", "0")]), shard(0, 3));
         assert_eq!(read("auto", &[("AWS_BATCH_JOB_ARRAY_INDEX", "1"), ("AWS_BATCH_JOB_ARRAY_SIZE", "2")]), shard(1, 2));
-        // A job of SGE that is not an array.
+        // SGE sets this value for jobs without an array.
         assert!(
             read("auto", &[("SGE_TASK_ID", "undefined")]).is_err_and(|error| error.contains("SLURM_ARRAY_TASK_ID"))
         );

@@ -19,16 +19,16 @@ const DEEPEST: usize = 16;
 /// Maximum number of files of a plan.
 const FILES_MOST: usize = 1000;
 
-/// Maximum number of bytes of a plan; a file counts once for every file that includes it.
+/// Maximum number of bytes of a plan. A file counts again for every file that includes it.
 const BYTES_MOST: usize = 64 << 20;
 
-/// The texts of a plan, the one with the highest precedence first.
+/// The texts of a plan, ordered by descending precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Sources(Vec<Place>);
 
 impl Sources {
-    /// Reads a plan with its includes into one table. Keys of the plan replace those of the included plans, and later includes replace
-    /// earlier ones; tables are merged key by key, every other value is replaced as a whole.
+    /// Reads a plan with its includes into one table. Keys of the plan replace those of the included plans, and keys of later includes
+    /// replace those of earlier includes. Tables are merged key by key; every other value is replaced as a whole.
     ///
     /// Errors: [`Error::Io`], [`Error::Placed`] with line and column.
     pub fn read(path: &Path) -> Result<(Sources, Node)> {
@@ -38,14 +38,14 @@ impl Sources {
         Ok((Sources(read.files.into_iter().map(|at| reader.texts[at].clone()).collect()), read.table))
     }
 
-    /// Returns a key that orders locations as they are written.
+    /// Returns a sorting key for a location: the index of its text, and the position in this text.
     pub fn order(&self, place: &Place) -> (usize, usize) {
         let file = self.0.iter().position(|text| text.shares_text(place));
         (file.unwrap_or(usize::MAX), place.start())
     }
 }
 
-/// The files that were read so far, each once however often it is included.
+/// The files that were read so far. Each is read once, however often it is included.
 #[derive(Default)]
 struct PlanReader {
     texts: Vec<Place>,
@@ -57,7 +57,7 @@ struct PlanReader {
 /// A file that was read, with its includes.
 struct Read {
     table: Node,
-    /// The file's text and the included texts, by index, the one with the highest precedence first.
+    /// The indices of the file's text and of the included texts, ordered by descending precedence.
     files: Vec<usize>,
     /// The length of the longest chain of includes that starts with this file.
     depth: usize,
@@ -79,7 +79,7 @@ impl PlanReader {
         Ok(())
     }
 
-    /// Counts the bytes of a file or of its includes. Errors: there are too many.
+    /// Counts the bytes of a file or of its includes. Errors: there are too many bytes or files.
     fn count(&mut self, at: usize, bytes: usize) -> Result<()> {
         self.bytes += bytes;
         if self.texts.len() <= FILES_MOST && self.bytes <= BYTES_MOST {
@@ -89,7 +89,7 @@ impl PlanReader {
         Err(self.texts[at].wrong("", format!("a plan of more than {most} with all it includes")))
     }
 
-    /// Merges the table of a file over the tables that it includes.
+    /// Merges the table of a file with the tables that it includes; the table of the file has precedence.
     fn include(&mut self, at: usize, mut table: Node, above: &mut Vec<PathBuf>) -> Result<Read> {
         let path = self.texts[at].file().to_owned();
         let none = Node { value: Value::List(Vec::new()), ..Node::default() };
@@ -101,7 +101,7 @@ impl PlanReader {
             _ => return Err(wrong("expected a plan's file name, or a list of them")),
         };
         let (mut base, mut depth) = (Node::default(), 1);
-        // The last one takes precedence, so its text is first.
+        // The last included plan has the highest precedence, so its text is first.
         let mut texts = Vec::new();
         for name in names {
             let name = name.text().ok_or_else(|| wrong("expected a plan's file name, or a list of them"))?;

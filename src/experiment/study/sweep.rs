@@ -1,8 +1,8 @@
 //! The table `[sweep]` of a plan: axes with their values, and the resulting cells.
 //!
 //! A key with a list or a range is an axis; `zip` combines keys that change together, and `variant` has named sets of changes. The cells
-//! are all combinations of the axes' points, with the first axis slowest, except the excluded ones. Keys that are compared within every
-//! run, such as policies and seeds, cannot be axes.
+//! are all combinations of points of the axes, except the excluded combinations; the first axis varies slowest. Keys whose values are
+//! compared within every cell, such as policies and seeds, cannot be axes.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub const SWEEP: &str = "sweep";
 /// The column that contains the names of variants.
 const VARIANT: &str = "variant";
 
-/// The maximum number of cells; more are considered a mistake.
+/// The maximum number of cells; a larger number is considered a mistake.
 const CELLS: usize = 100_000;
 
 /// Keys of a plan that cannot be axes: names, tables, figures, and the policies and seeds that are compared within every cell.
@@ -63,7 +63,7 @@ pub struct SweepCell {
 pub struct Sweep {
     /// The axes in the order of the plan.
     pub axes: Vec<SweepAxis>,
-    /// Excluded combinations: a cell with all values of one of them is omitted.
+    /// The excluded combinations. A cell that has all values of one combination is omitted.
     exclude: Vec<Vec<(String, Value)>>,
 }
 
@@ -109,7 +109,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Adds the axis of a key with its values; a table is a range, or contains longer keys.
+    /// Adds the axis of a key with its values. A table is either a range, or contains further parts of keys.
     fn single(&mut self, name: String, key: &Place, node: &Node, sources: &Sources) -> Result<()> {
         let values = match &node.value {
             Found::List(values) => values.clone(),
@@ -184,7 +184,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Replaces the values of the axis of a key, for `--set` with a swept key. Returns whether the key is swept.
+    /// Replaces the values of the axis of a key, for `--set` with the key of an axis. Returns whether the key is swept.
     ///
     /// Errors: [`Error::Plan`] for a key that is swept together with others.
     pub fn replace(&mut self, path: &str, value: &Node) -> Result<bool> {
@@ -209,7 +209,7 @@ impl Sweep {
         Ok(true)
     }
 
-    /// Returns all cells that are not excluded, with the first axis slowest; a single cell without changes if there is no axis.
+    /// Returns all cells that are not excluded; the first axis varies slowest. Without axes there is a single cell without changes.
     pub fn cells(&self) -> Vec<SweepCell> {
         let mut cells = vec![SweepCell::default()];
         for axis in &self.axes {
@@ -312,7 +312,7 @@ fn zipped(group: &Node, sources: &Sources) -> Result<SweepAxis> {
     Ok(SweepAxis { points, columns: columns.into_iter().map(|(name, ..)| name).collect(), place, at })
 }
 
-/// Reads variants: each has a name and changes.
+/// Reads the axis of variants; each variant has a name and changes.
 fn named(variants: &[Entry], place: &Place, sources: &Sources) -> Result<SweepAxis> {
     let mut points = Vec::new();
     for Entry { key, node, .. } in variants {
@@ -344,7 +344,7 @@ fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
         return Err(wrong(&format!("'{}' is unknown", stranger.key)));
     }
     let (from, to, step) = (number("from")?, number("to")?, number("step")?);
-    // Half a millionth of a step is rounding, not a further value.
+    // If the last value exceeds `to` by at most half a millionth of a step, the excess is due to rounding, and the value is included.
     let many = ((to - from) / step + 5e-7).floor();
     if step <= 0.0 || !(0.0..10_000.0).contains(&many) {
         return Err(wrong("the range has no values"));
@@ -352,7 +352,7 @@ fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
     let whole = range.entries().iter().all(|entry| matches!(entry.node.value, Found::Integer(_)));
     let value = |n: u64| {
         let value = from + n as f64 * step;
-        // Rounds as a person would write the value: 0.1 + 2 × 0.1 is 0.3.
+        // Values are rounded to what a person would write: 0.1 + 2 × 0.1 is 0.3.
         let rounded = format!("{value:.12}").parse::<f64>().unwrap_or(value);
         let value = if whole { Found::Integer((value as i64).to_string()) } else { Found::Float(rounded.to_string()) };
         Node { place: range.place.clone(), value }

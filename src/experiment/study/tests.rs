@@ -1,4 +1,4 @@
-//! Tests of resolving, sweeping and refusing plans.
+//! Tests of the resolution of plans, of sweeps, and of errors in plans.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn cells_are_plans_of_their_own() {
     assert_eq!(cells(&study), names);
     assert_eq!(study.columns, ["workload_load", "cluster_machines"]);
     assert!(study.cells[3].text.contains("load = 0.6") && study.cells[3].text.contains("4x4c8g"));
-    assert_eq!(study.cells[0].seeds, [1, 2], "the same seeds everywhere: common random numbers");
+    assert_eq!(study.cells[0].seeds, [1, 2], "all cells have the same seeds: common random numbers");
     let narrowed = read(&[("plan.toml", &swept)], &["workload.load=0.9", "seeds=3"]).expect("a sweep");
     assert_eq!(cells(&narrowed), ["load-0.9,machines-2x4c8g", "load-0.9,machines-4x4c8g"]);
     assert_eq!(narrowed.cells[0].seeds.len(), 3);

@@ -1,6 +1,6 @@
 //! Indices of the evenness of dominant shares.
 //!
-//! Each function takes the weighted dominant shares s_i / w_i of the backlogged users , in any order; the shares must be finite and not
+//! Each function takes the weighted dominant shares s_i / w_i of the backlogged users, in any order; the shares must be finite and not
 //! negative. Users without waiting tasks are excluded, because a small share of such a user is not unfair. [`jain`], [`gini`] and
 //! [`ratio`] do not change when all shares are scaled; [`gap`] is in units of the share. [`JainSum`] maintains the Jain index of a
 //! changing set of users in constant time per change.

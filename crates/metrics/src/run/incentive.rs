@@ -16,8 +16,8 @@ use plimsoll_base::units::MAX_DIMS;
 pub struct PartComparison {
     /// The tasks that its bundle runs over the tasks that its part would run. It is at least 0, and 1 if both are equal.
     pub ratio: f64,
-    /// The dominant share of the tasks that its part would run in addition to those of its bundle. It is a fraction of the cluster, 0 to
-    /// 1. If the user has one weight for all resources, and more tasks than its part would run, it is max(0, part − dominant share).
+    /// The dominant share of the tasks that its part would run in addition to those of its bundle, as a part of the cluster. If
+    /// the user has one weight for all resources, and more tasks than its part would run, it is max(0, part − dominant share).
     pub shortfall: f64,
 }
 

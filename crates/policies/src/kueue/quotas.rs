@@ -158,7 +158,7 @@ pub enum Arithmetic {
     Exact,
     /// In whole thousandths, rounded down: a share below one thousandth counts as nothing borrowed (issue 6577).
     Truncated,
-    /// In whole thousandths, rounded down, ; all queues of weight 0 that borrow have equal shares (issue 6774).
+    /// In whole thousandths, rounded down; all queues of weight 0 that borrow have equal shares (issue 6774).
     Capped,
 }
 

@@ -22,8 +22,12 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 ///     }
 /// }
 ///
-/// // The ranks are shares, so that a run may preempt tasks for fair shares. impl Capabilities for FirstResource { fn shares(&self) ->
-/// Option<&dyn Shares> { Some(self) } }
+/// // The ranks are shares, so that a run may preempt tasks for fair shares.
+/// impl Capabilities for FirstResource {
+///     fn shares(&self) -> Option<&dyn Shares> {
+///         Some(self)
+///     }
+/// }
 ///
 /// impl Shares for FirstResource {
 ///     fn rank_with(&self, _user: UserId, held: &[u64], _books: &Books) -> Rank {
