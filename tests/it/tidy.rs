@@ -229,7 +229,20 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
     let known: Vec<&str> = NEVER
         .iter()
         .map(|(module, _)| *module)
-        .chain(["lib", "main", "cli", "column", "units", "error", "fields", "named", "names", "pinned", "tree"])
+        .chain([
+            "lib",
+            "main",
+            "cli",
+            "column",
+            "units",
+            "error",
+            "fields",
+            "named",
+            "names",
+            "pinned",
+            "resources",
+            "tree",
+        ])
         .chain(CRATES)
         .collect();
     none(each(|source| Some(source.module()).filter(|module| !known.contains(&module.as_str())).into_iter().collect()));

@@ -317,4 +317,29 @@ impl Kernel<'_> {
         }
         self.intake.released = released;
     }
+
+    /// Lists a set whose request becomes known, or removes it from its queue until then. Returns `false` if the set already has this
+    /// state, or has no waiting tasks.
+    pub fn list(&mut self, slot: SetSlot, listed: bool) -> bool {
+        let set = &mut self.work.sets[slot];
+        if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {
+            return false;
+        }
+        if listed {
+            self.enqueue(slot);
+        } else {
+            self.dequeue(slot);
+        }
+        true
+    }
+
+    /// Marks a submitted set as unknown until [`Kernel::list`] is called.
+    pub fn withhold(&mut self, slot: SetSlot) {
+        self.work.sets[slot].listed = false;
+    }
+
+    /// Lets the waiting tasks of a gang start one by one.
+    pub fn dissolve_gang(&mut self, slot: SetSlot) {
+        self.work.sets[slot].gang = false;
+    }
 }
