@@ -71,7 +71,7 @@ pub struct GroupNode {
     pub name: String,
     /// The label that this tree belongs to; `None` in the default tree.
     pub label: Option<String>,
-    /// Whether the tree declares the group; if not, the group may use nothing of the tree.
+    /// Whether the tree declares the group; if not, the group may not use the tree.
     pub stated: bool,
     /// The index of the parent group; `None` directly under the cluster.
     pub parent: Option<usize>,

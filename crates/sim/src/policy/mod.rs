@@ -112,7 +112,7 @@ pub enum Verdict {
     Wait(Reason),
 }
 
-/// Users with a rank that may have changed, in addition to those that changed since the last round, and postponed users
+/// Users with a rank that may have changed, in addition to users that changed since the last round, and postponed users
 /// ([`Verdict::Wait`]) that are to be tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {

@@ -59,7 +59,7 @@ pub struct Head {
     pub footprint: Resources,
     /// Number of its waiting tasks.
     pub tasks: u32,
-    /// Whether all its tasks start together or not at all.
+    /// Whether all its tasks start together or none of them does.
     pub gang: bool,
 }
 
@@ -80,7 +80,7 @@ pub trait RunningView {
 
     /// Returns the machine that the run's placement rule chooses for a task that reserves these amounts if the machines in `planned`,
     /// sorted by machine, have the free amounts in `planned` ([`Machines::find_planned`](crate::cluster::Machines::find_planned)). The
-    /// search includes all machines, even those that the task may not use.
+    /// search includes all machines, even machines that the task may not use.
     fn find(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId>;
 
     /// Returns whether the placement rule chooses the first machine with room.

@@ -56,7 +56,7 @@ struct Task {
 #[derive(Debug)]
 struct BackupRow {
     tasks: u32,
-    /// Tasks that have not ended, including those that have not begun.
+    /// Tasks that have not ended, including tasks that have not begun.
     left: u32,
     /// Tasks that have finished, and their total run time in microseconds.
     finished: u32,
@@ -114,7 +114,7 @@ impl Backups {
         self.rows.get_mut(&row)?.begun.get_mut(&number)
     }
 
-    /// Returns whether an attempt belongs to a task whose other instance has already ended.
+    /// Returns whether an attempt belongs to a task that has already ended in its other instance.
     pub fn is_over(&self, set: &ActiveSet, tasks: &Running) -> bool {
         let task = self.rows.get(&set.row).and_then(|row| row.begun.get(&tasks.first));
         let knows = |task: &Task| task.instances.iter().any(|instance| instance.set() == tasks.set);

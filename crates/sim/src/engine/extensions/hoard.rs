@@ -137,7 +137,7 @@ impl Extension for Hoards {
         queues.collect::<Vec<QueueId>>().into_iter().for_each(|queue| self.scatter(kernel, queue));
     }
 
-    /// Releases the reservations of gangs whose patience has ended, that are no longer the next of their queue, or that may no longer use
+    /// Releases the reservations of gangs that have run out of patience, are no longer the next of their queue, or that may no longer use
     /// a machine. A gang that has given up makes no reservations until it wakes.
     fn before_round(&mut self, kernel: &mut Kernel) -> Result<()> {
         self.freed.clear();

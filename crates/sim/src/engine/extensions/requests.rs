@@ -37,7 +37,7 @@ pub struct Preempt {
     pub within: Span,
     /// The tasks that make requests.
     pub whom: PreemptFor,
-    /// The users whose tasks may be asked by urgent tasks.
+    /// The users with tasks that may be asked by urgent tasks.
     pub from: PreemptFrom,
 }
 

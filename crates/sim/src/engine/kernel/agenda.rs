@@ -69,7 +69,7 @@ struct AgendaEntry<E> {
 /// The maximum number of entries in the heap; beyond it the later half becomes a tier.
 const NEAR: usize = 1024;
 
-/// Unsorted entries. None is before `from`, and all are before the entries of the next tier.
+/// Unsorted entries. No entry is before `from`, and all are before the entries of the next tier.
 #[derive(Clone, Debug)]
 struct Tier {
     from: u128,

@@ -263,7 +263,7 @@ impl Ordered {
         self.touched.insert(tasks.job);
     }
 
-    /// Recomputes the keys that may have changed, before each round. Returns the queues of sets whose key has changed.
+    /// Recomputes the keys that may have changed, before each round. Returns the queues of sets with a changed key.
     pub fn rekey(&mut self, sets: &Sets, now: Time) -> Vec<QueueId> {
         let mut moved = Vec::new();
         let jobs = std::mem::take(&mut self.touched);

@@ -26,14 +26,14 @@ pub enum QueueState {
     Postponed,
 }
 
-/// The states of all queues, and what has changed since the last round.
+/// The states of all queues, and the changes since the last round.
 #[derive(Default)]
 pub(super) struct QueueStates {
     by_queue: Vec<QueueState>,
     /// The position of each blocked queue in its line.
     keys: Vec<LineKey>,
     untried: Vec<QueueId>,
-    /// Blocked queues of users whose allocation has changed since the queues were ranked.
+    /// Blocked queues of users with an allocation that has changed since the queues were ranked.
     rerank: Vec<QueueId>,
     /// Machines with more free room than at the last search of the lines.
     freed: Vec<MachineId>,

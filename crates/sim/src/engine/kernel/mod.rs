@@ -38,7 +38,7 @@
 //!   settle()            recorder and policy receive the changed users
 //! ```
 //!
-//! The kernel calls no round and no extension. Extensions read what has happened from the [`ChangeLog`].
+//! The kernel calls no round and no extension. Extensions read past changes from the [`ChangeLog`].
 
 pub mod agenda;
 mod arrive;

@@ -56,7 +56,7 @@ pub struct ActiveSet {
     pub previous: SetSlot,
     pub next: SetSlot,
     pub priority: u8,
-    /// Whether the waiting tasks start all together or not at all.
+    /// Whether the waiting tasks start all together or none does.
     pub gang: bool,
     /// Whether its tasks are exempt from voluntary preemption; see `victims`.
     pub stable: bool,

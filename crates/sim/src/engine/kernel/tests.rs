@@ -18,7 +18,7 @@ impl Policy for ByArrival {
 
 impl crate::policy::Capabilities for ByArrival {}
 
-/// The number of tasks that finished, and of those that were stopped.
+/// The number of tasks that finished, and of stopped tasks.
 #[derive(Default)]
 struct Ends {
     finished: u32,

@@ -43,7 +43,7 @@ impl Work {
         }
     }
 
-    /// Reorders sets whose keys may have changed. Returns the affected queues, each with whether it has another head.
+    /// Reorders sets with keys that may have changed. Returns the affected queues, each with whether it has another head.
     pub fn reorder(&mut self, now: Time) -> Vec<(QueueId, bool)> {
         let Work { sets, queues, ordered: Some(ordered), .. } = self else { return Vec::new() };
         let mut headed = |ordered: &Ordered, queue: QueueId| {
