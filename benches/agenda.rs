@@ -82,7 +82,7 @@ struct Hold<'a, Q> {
 }
 
 impl<'a, Q: Events> Hold<'a, Q> {
-    /// Creates a queue of `pending` events, after one replacement per event.
+    /// Creates a queue with `pending` events and performs `pending` steps, so that the measurement starts near the steady state.
     fn new(gaps: &'a [u64], pending: u64) -> Hold<'a, Q> {
         let mut hold = Hold { queue: Q::default(), gaps: gaps.iter().cycle(), sequence: 0 };
         (0..pending).for_each(|_| hold.schedule(0));

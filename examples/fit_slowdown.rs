@@ -2,8 +2,8 @@
 //! fit_slowdown`.
 //!
 //! The paper does not specify the slowdown of tasks on a machine with over-committed memory, nor the placement of tasks. This program fits
-//! both: a curve of three points (a load at which the slowdown starts, and two loads with factors: five numbers), whether tasks are slowed
-//! down in proportion to their memory, and one of four placement rules.
+//! both. The slowdown is a curve of three points: a load at which it starts, and two loads with factors (five numbers). Tasks are slowed
+//! down equally or in proportion to their memory. The placement is one of four rules.
 //!
 //! The best curve has the smallest root mean square of ln(ours / paper) over the figures' 24 numbers, so that a factor of two up or down
 //! has the same weight, and large deviations have the largest weight. The first half of the draws is random, the second half is near the

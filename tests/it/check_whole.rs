@@ -76,7 +76,7 @@ fn sequential_min_max_keeps_what_its_paper_promises() {
     }
 }
 
-/// A round of the engine launches the tasks of progressive filling with whole tasks, if every task fits alone.
+/// If every task fits alone, a round of the engine launches the same tasks as progressive filling with whole tasks.
 #[test]
 fn a_round_of_the_engine_is_progressive_filling() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);

@@ -199,8 +199,8 @@ fn where_the_first_in_line_holds_up_all_they_do_the_same() {
     compare(WRITTEN_OUT, |seed| Case { on_blocked: OnBlocked::Stop, ..Case::draw(seed, Weighting::Scalar, RULES) });
 }
 
-/// A user waits for machines of both labels, and its next task changes with time under `las`. A rank by demand is up to date: it equals
-/// the rank of an expression that contains the time, and is therefore evaluated at every instant.
+/// A user waits for machines of both labels, and its next task changes with time under `las`. A rank by demand is up to date. The test
+/// compares it with an expression that contains the time, because such an expression is evaluated at every instant.
 #[test]
 fn a_demand_is_that_of_the_task_that_is_next_now() {
     let dir = tempfile::tempdir().expect("a temporary folder");

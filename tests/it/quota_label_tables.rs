@@ -16,7 +16,7 @@ const PLAN: &str = "name = 'by-hand'\npolicies = ['quota:@teams']\nsample = '5s'
                     [[quota.teams.label.group]]\nname = 'p'\nmin = { cpu = 2 }\n\
                     [[quota.teams.label.group]]\nname = 'a'\nmin = { cpu = 2 }\n";
 
-/// `b` has no quota of the label. It uses the whole machine without the label, until that machine gets the label.
+/// `b` has no quota of the label. Its four tasks use the whole machine `plain` until 20 s, although that machine gets the label at 10 s.
 const TRACE: &str =
     "job,user,submit_s,duration_s,tasks,cpu,label\n1,a,0,20,6,1,gpu\n2,b,0,20,4,1,\n3,b,0,5,1,1,gpu & gpu\n";
 
@@ -56,7 +56,7 @@ fn tables_have_a_row_for_each_group_that_a_tree_names() {
     assert_eq!(names(&groups, "group"), ["p", "a", "b", "p", "a"]);
     assert_eq!(names(&groups, "parent"), ["-", "p", "-", "-", "p"]);
     assert_eq!(names(&groups, "label"), ["-", "-", "-", "gpu", "gpu"]);
-    // Four tasks of a run until 20 s. Two tasks wait until 20 s, since b uses the other machine, and end at 40 s.
+    // Four tasks of `a` end at 20 s. Its other two tasks wait until 20 s, because `b` uses the other machine, and end at 40 s.
     for (column, values) in [
         ("capacity", [4.0, 4.0, 4.0, 8.0, 8.0]),
         ("min", [0.0, 0.0, 0.0, 2.0, 2.0]),

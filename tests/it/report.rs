@@ -95,7 +95,7 @@ fn folders_that_hold_no_results_are_refused() {
     let whole = std::fs::read(&damaged).expect("the table is there");
     std::fs::write(&damaged, &whole[..whole.len() / 2]).expect("a writable folder");
     fails(&["plot"], &folder, &["bins.parquet", "not as it was written"]);
-    // A table that the records list must be there.
+    // A table must exist if a record lists it.
     std::fs::remove_dir_all(folder.join("bins")).expect("the table is there");
     fails(&["report"], &folder, &["bins.parquet", "this table is not there; run the plan again"]);
 }

@@ -49,7 +49,7 @@ const EXACT: [Row; 24] = [
     row("theorem-6-fourfold", "ceei", &["25", "50"]),
 ];
 
-/// The first allocation of Figure 7 is irrational. Its root was computed with 30 digits, from the single equation for the prices.
+/// The first allocation of Figure 7 is irrational. The prices are the root of a single equation, which was solved with 30 digits.
 const FIGURE_7: Row = row("theorem-5", "ceei", &["11.2833176273254646", "5.35137328812586049", "3.09470976266076757"]);
 
 fn root() -> &'static Path {
@@ -436,8 +436,8 @@ fn the_pages_show_what_the_program_does() {
     }
 }
 
-/// The examples are from Ghodsi et al., NSDI 2011, section 4.1 (with integers of 3 and 2 tasks) and section 5.1, and from Parkes, Procaccia
-/// and Shah, EC 2012.
+/// The examples are from Ghodsi et al., NSDI 2011, section 4.1 (3 and 2 whole tasks) and section 5.1, and from Parkes, Procaccia and Shah,
+/// EC 2012.
 #[test]
 fn whole_tasks_are_served_in_order() {
     let tasks = |args: &[&str]| -> Vec<u64> {

@@ -187,7 +187,7 @@ pub fn command(case: &Case, dir: &Path, machines: &str) -> std::process::Command
 /// Runs a case under all its policies. Errors: the first difference from the slow twin.
 fn difference(case: &Case, dir: &Path) -> Result<(), String> {
     let mut case = case.clone();
-    // Karma refuses a cluster that is smaller than one slice of one core.
+    // Karma refuses a cluster with less than one core, the size of a slice.
     if case.machines().iter().map(|machine| machine[0]).sum::<u64>() < 1000 {
         case.policies.retain(|policy| !matches!(policy, Policy::Zoo(Zoo::Karma(_))));
     }
@@ -246,7 +246,7 @@ fn first_difference(engine: &[(String, Outcome)], slow: &[(String, Outcome)]) ->
     }
 }
 
-/// Returns smaller cases. Each one lacks a policy, a job or a task of this case.
+/// Returns smaller cases. Each has only one of the policies, or lacks one job or one task.
 pub fn smaller(case: &Case) -> Vec<Case> {
     let policies = case
         .policies

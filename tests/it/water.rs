@@ -43,7 +43,7 @@ fn agree(semantics: Semantics, total: u64, standings: &[ReducedGroup], level: Le
 
 /// Computes the level by definition: the lowest level that hands out the total or the entire requested amount.
 ///
-/// The amount handed out is linear between two neighbouring levels where the formula of some group bends.
+/// A bend is a level at which the formula of a group changes. Between two neighbouring bends the amount handed out is linear.
 fn defined(semantics: Semantics, total: u64, standings: &[ReducedGroup]) -> Exact {
     let exact = |value: u64| Exact::from(value);
     let handed = |level: &Exact| {
@@ -122,7 +122,7 @@ fn the_semantics_differ_where_a_minimum_is_no_multiple_of_the_ratio() {
 #[test]
 fn the_articles_buckets() {
     for semantics in BOTH {
-        // The first group requests less than its third; the others share the rest by ratio.
+        // The first group requests less than its quarter; the others share the rest by ratio.
         let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 1), Group::new(90, 0, NO_MAX, 2)];
         assert_eq!(runtimes(semantics, 100, &groups), wholes(&[10, 30, 60]));
         // The text of the article, taken literally, would assign 213 of 100 in this case.
@@ -165,7 +165,8 @@ fn limits_and_corners() {
     }
 }
 
-/// If every level from the end of one group's rise to the start of the next hands out the total, the lowest one counts.
+/// Between the level at which one group is full and the level at which the next one starts to rise, the amount handed out is constant. If
+/// it equals the total, the level is the lowest of these.
 #[test]
 fn a_flat_stretch_has_its_level_at_its_start() {
     let groups = [Group::new(10, 0, NO_MAX, 1), Group::new(200, 100, NO_MAX, 1)];
@@ -305,7 +306,8 @@ fn a_million_changes_of_few_groups() {
     }
 }
 
-/// The sizes have several leaves, or two layers of blocks. The pools are filled and emptied. The level is not computed after every change.
+/// Pools of 300 groups have several leaves, and pools of 6,000 have two layers of inner blocks. The pools are filled and emptied. The level
+/// is not computed after every change.
 #[test]
 fn many_changes_of_many_groups() {
     for (at, draw) in [Draw::Few, Draw::Many, Draw::Long].into_iter().enumerate() {

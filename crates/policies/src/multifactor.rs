@@ -67,7 +67,7 @@ impl Factors {
     }
 }
 
-/// Serves the user with the highest priority of its next task.
+/// Serves the user whose next task has the highest priority.
 ///
 /// Cost: O(1) per rank; O(users) per period, for all ranks.
 struct Multifactor {

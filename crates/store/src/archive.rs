@@ -103,8 +103,8 @@ impl Content {
 /// Extensions of files that are already compressed.
 const PACKED: [&str; 6] = ["parquet", "png", "pdf", "gz", "zst", "zip"];
 
-/// Writes an archive under a temporary name and renames it when it is complete. All entries are in one folder, with names (with `/` on
-/// every system) that every file system accepts. `sums` are the expected sizes and digests of the files.
+/// Writes an archive under a temporary name and renames it when it is complete. All entries are in one folder. Their names use `/` on every
+/// system and must be accepted by every file system. `sums` are the expected sizes and digests of the files.
 ///
 /// Errors: a name that some file system refuses, two names that some file system treats as one, a file that has changed since its digest
 /// was computed.
@@ -142,7 +142,7 @@ pub fn write(
     })
 }
 
-/// Maximum size of the catalogue of an archive, and of its description, in bytes.
+/// Maximum size, in bytes, of the catalogue of an archive and of a file that is read as text.
 pub const CATALOGUE_MOST: u64 = 128 << 20;
 
 /// An open archive.

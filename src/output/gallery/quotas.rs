@@ -17,7 +17,7 @@ const GROUPS: usize = 8;
 /// Maximum number of resources with panels.
 const RESOURCES: usize = 3;
 
-/// Draws one figure per policy with groups.
+/// Draws one figure per policy and tree of groups: the default tree and the tree of each label.
 pub fn quotas(results: &Results, paper: &Paper) -> Result<Gallery> {
     let run = results.first_run();
     let families = match read(results, run)? {
@@ -79,7 +79,7 @@ fn largest(family: &Family) -> Vec<usize> {
     chosen
 }
 
-/// Returns one series of steps per quantity, as shares of the cluster's capacity, up to the end of the run.
+/// Returns one series of steps per quantity, as shares of the capacity of the cluster or of the label's machines, up to the end of the run.
 fn curves(account: &GroupValues, end: f64) -> Vec<Series> {
     let share = |amount: f64| if account.capacity > 0.0 { amount / account.capacity } else { 0.0 };
     let curve = |label: &str, of: &dyn Fn(&GroupPoint) -> f64| {

@@ -140,8 +140,8 @@ impl Model {
     }
 
     /// Returns the grants that the scheduler may make within the quota. A grant is a unit requested by an application
-    /// master in contact, on a machine in contact that has room and has acknowledged all losses of this role. Machines
-    /// with fewer units come first.
+    /// master in contact, on a machine that is in contact and has room. The machine's tubo must have acknowledged every
+    /// reduction of this role's cap. Machines with fewer units come first.
     fn grants(&self, state: &State) -> Vec<Action> {
         let Some(master) = state.chief.master.as_ref().filter(|master| master.phase == Phase::Normal) else {
             return Vec::new();

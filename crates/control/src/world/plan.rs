@@ -152,10 +152,10 @@ pub struct Strike {
 pub struct Failures {
     /// The rate of FuxiMaster.
     pub master: f64,
-    /// The rate of each application master. A master that fails dies and is restarted, is lost permanently, or is partitioned, each with
-    /// the same chance.
+    /// The rate of each application master. Each failure is, with equal chance, a crash with a restart, a permanent loss, or a partition.
     pub app: f64,
-    /// The rate of each Tubo. A Tubo that fails dies and is restarted, or is partitioned from FuxiMaster or from all peers.
+    /// The rate of each Tubo. Each failure is, with equal chance, a crash with a restart, a partition from FuxiMaster, or a partition from
+    /// all peers.
     pub tubo: f64,
     /// The rate of each machine. A machine that fails goes down with its workers.
     pub machine: f64,
@@ -182,7 +182,7 @@ impl Failures {
         lasts: (Span::from_secs(1), Span::from_secs(1)),
     };
 
-    /// Returns whether any process fails at a rate.
+    /// Returns whether any failure rate is above zero.
     pub fn any(&self) -> bool {
         [self.master, self.app, self.tubo, self.machine].iter().any(|rate| *rate > 0.0) || self.workers()
     }
@@ -196,7 +196,7 @@ impl Failures {
 /// The blacklist: when machines with failing workers are excluded, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Avoidance {
-    /// The thresholds, except [`Blacklist::most`].
+    /// The thresholds. `most` is ignored: it is computed from `share`.
     pub limits: Blacklist,
     /// The largest share of machines that are blacklisted.
     pub share: f64,
@@ -279,8 +279,9 @@ impl Script {
         strikes.max().unwrap_or(Time::ZERO)
     }
 
-    /// Returns the time after the last fault, start or end of a task within which all processes must agree again. It covers the time-outs
-    /// that reveal a loss, the start of missing processes and a window, with ten heartbeats to spare.
+    /// Returns the time within which all processes must agree again. It is counted from the last fault and from the last start or end of a
+    /// task. It is the sum of the time-outs, a recovery window, the start of an application master, the patience, the hold of the
+    /// blacklist, the longest message delay and ten heartbeats.
     pub fn settles(&self) -> Span {
         let Timing { beat, tubo_timeout, app_timeout, window, app_start } = self.timing;
         let patience = self.patience.unwrap_or(Span::ZERO);

@@ -32,7 +32,8 @@ fn the_papers_examples_come_out() {
     assert_eq!(market.tasks().len(), 2);
 }
 
-/// Returns a random problem with zero demands, prices near zero, finite tasks, and demands on one ray.
+/// Returns a random problem. Some problems have demands of zero, very small demands (for prices near zero), finite numbers of tasks, or
+/// equal demands.
 fn random(rng: &mut ChaCha8Rng, users: usize, dims: usize) -> Problem {
     let zeros = rng.random_range(0..3) as f64 * 0.3;
     let finite = rng.random_range(0..3) as f64 * 0.5;

@@ -21,7 +21,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Returns the share of a claim that the level does not change.
+    /// Returns the share if it does not depend on the level.
     fn fixed(&self) -> Option<u64> {
         match self {
             Claim { max: 0, .. } | Claim { active: false, .. } => Some(0),
@@ -109,7 +109,8 @@ mod tests {
         shares(total, 1, &claims)
     }
 
-    /// The cases of `TestComputeFairShares.java`, test by test; in the last case the computation only has to end.
+    /// The cases of `TestComputeFairShares.java`, test by test; the source checks only that the last case ends; this test also checks its
+    /// shares.
     #[test]
     fn the_source_s_own_cases() {
         let plain = (0, ALL, 1.0);

@@ -22,7 +22,7 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 ///     }
 /// }
 ///
-/// // The ranks are shares, so that a run may preempt tasks for fair shares.
+/// // The ranks are shares. With this interface a run may preempt tasks for fair shares.
 /// impl Capabilities for FirstResource {
 ///     fn shares(&self) -> Option<&dyn Shares> {
 ///         Some(self)
@@ -78,7 +78,7 @@ pub trait WaitList {
     fn postpone(&mut self, queue: &Queue, ask: &Ask);
 }
 
-/// A plan of the machines of launches.
+/// Assigns machines to the next tasks of a queue in advance.
 pub trait Planner {
     /// Returns the machines planned for the next tasks of a queue, and the number of tasks on each. If a planned machine has no room, the
     /// placement rule chooses instead. A gang uses all planned machines or none.

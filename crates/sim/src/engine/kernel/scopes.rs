@@ -76,7 +76,7 @@ pub fn times(free: &[u64], need: &[u64]) -> u64 {
 pub struct Empty {
     /// The capacities through the policy's lens.
     pub seen: Kinds,
-    /// The true capacities, if they differ from the lens.
+    /// The true capacities. `None` only if they equal those in `seen`.
     pub real: Option<Kinds>,
 }
 
@@ -151,7 +151,7 @@ impl Scopes {
         scope
     }
 
-    /// Returns the scope with the same machines except this one or, if not `barred`, including it again.
+    /// Returns the same scope without this machine if `barred`, and with it otherwise.
     pub fn bar(&mut self, scope: ScopeId, machine: MachineId, barred: bool, dims: usize) -> ScopeId {
         let Scope { class, location, .. } = self.scopes[scope.index()];
         let mut but = class.map(|class| self.labels.but(class).clone()).unwrap_or_default();

@@ -58,7 +58,8 @@ impl Weighted {
     pub fn sample(&self, rng: &mut ChaCha8Rng) -> usize {
         let total = self.cumulative.last().expect("there is a weight above 0");
         let at = rng.random::<f64>() * total;
-        // An entry of weight 0 has the same sum as the entry before it, and is skipped. The minimum limits a rounded draw to the table.
+        // An entry of weight 0 has the same sum as the entry before it, and is skipped. If rounding makes the draw equal to the total,
+        // `min` selects the last entry with a weight above 0.
         let index = self.cumulative.partition_point(|&sum| sum <= at);
         index.min(self.cumulative.partition_point(|sum| sum < total))
     }
