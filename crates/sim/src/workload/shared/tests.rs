@@ -37,10 +37,10 @@ fn trace(rows: u64, wrong: Option<u64>) -> Input {
     Input::Bytes("trace.csv".into(), text.into_bytes().into())
 }
 
-type Open<'a> = &'a (dyn Fn() -> Result<Box<dyn Source>> + Sync);
+type OpenSource<'a> = &'a (dyn Fn() -> Result<Box<dyn Source>> + Sync);
 
 /// Reads two sources in the same way and compares all results until the first error.
-fn compare(open: Open, replayed: &mut dyn Source) {
+fn compare(open: OpenSource, replayed: &mut dyn Source) {
     let mut original = open().expect("a first row");
     assert_eq!((original.dims(), original.has_preceding()), (replayed.dims(), replayed.has_preceding()));
     for step in 0u64.. {
@@ -76,7 +76,7 @@ fn compare(open: Open, replayed: &mut dyn Source) {
 }
 
 /// Reads the rows of a source and replays them twice. Returns the number of stored rows and the bytes.
-fn check(open: Open, until: Time) -> (usize, u64) {
+fn check(open: OpenSource, until: Time) -> (usize, u64) {
     let mut bytes = 0;
     let rows = SharedRows::read(&mut *open().expect("a first row"), until, &mut |more| {
         bytes += more;
