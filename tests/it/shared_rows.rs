@@ -96,7 +96,7 @@ fn tables_are_the_same_whoever_reads_the_rows() {
     let generated = "generator = \"facebook\"\nhours = 0.02\nload = 0.5\ncluster_cores = 160\nmax_tasks = 100";
     let looped = "generator = \"closed-loop\"\njobs_per_user = 20\n[[workload.class]]\nname = \"u\"\nusers = 9\n\
                   demand = { cpu = 4, memory_gib = 8 }\nduration = { distribution = \"exponential\", mean = 9 }";
-    let seeds = PLAN.replace("[cluster]", "[cluster]").replacen("name =", "seeds = 2\nname =", 1);
+    let seeds = PLAN.replacen("name =", "seeds = 2\nname =", 1);
     let with = |plan: &str, workload: &str| plan.replace("trace = \"trace.csv\"", workload);
     let swept = "\n[sweep]\nuntil = [\"100s\", \"300s\"]\n\"cluster.machines\" = [\"10x16c32g\", \"5x16c32g\"]\n";
     for (plan, expected) in [
