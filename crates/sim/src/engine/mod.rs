@@ -38,7 +38,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time, UserId};
 
 use extensions::Extensions;
-use kernel::{Kernel, Settings, Victims};
+use kernel::{ChangeKinds, Kernel, Settings, Victims};
 use round::Rounds;
 
 /// Runs a workload under a policy until no event is left, the horizon is reached or the control stops it.
@@ -98,8 +98,8 @@ impl<'a> Engine<'a> {
         if control.is_some() {
             check_control(&cluster, options)?;
         }
-        let mut extensions = Extensions::new(options, &needs, &cluster, control);
-        let settings = settings(options, &needs, &cluster, &extensions);
+        let (mut extensions, readers) = Extensions::new(options, &needs, &cluster, control);
+        let settings = settings(options, &needs, &cluster, readers, extensions.remote.is_some());
         let kernel = Kernel::new(context, &needs, cluster, weights, settings);
         if let Some(remote) = &mut extensions.remote {
             remote.control.open(kernel.offers());
@@ -197,9 +197,8 @@ impl<'a> Engine<'a> {
             remote.close(&mut self.kernel)?;
         }
         self.kernel.close(cut)?;
-        let kernel::Counts { rows, launched, peak_running } = self.kernel.counts();
         let (end, instants) = (self.kernel.now(), self.instants);
-        let mut outcome = Outcome { end, rows, launched, instants, peak_running, ..Outcome::default() };
+        let mut outcome = Outcome { end, instants, ..self.kernel.outcome() };
         self.extensions.count(&mut outcome);
         Ok(outcome)
     }
@@ -288,7 +287,7 @@ impl<'a> Engine<'a> {
         } {}
         // Shortcut: after most ends no task waits.
         if kernel.books().total_waiting() == 0 && !self.extensions.holds_room() {
-            kernel.discard_freed();
+            kernel.end_round();
             return Ok(());
         }
         kernel.reorder();
@@ -307,7 +306,13 @@ impl<'a> Engine<'a> {
 }
 
 /// Returns the options of a run that the kernel uses.
-fn settings(options: &Options, needs: &Needs, cluster: &Cluster, extensions: &Extensions) -> Settings {
+fn settings(
+    options: &Options,
+    needs: &Needs,
+    cluster: &Cluster,
+    readers: Vec<ChangeKinds>,
+    delegates: bool,
+) -> Settings {
     let placed = options.placement != Placement::Pooled;
     let eventful = placed && !cluster.events.events.is_empty();
     let victims = match (options.preempt, needs.preempts_for) {
@@ -326,8 +331,8 @@ fn settings(options: &Options, needs: &Needs, cluster: &Cluster, extensions: &Ex
         estimates_for: options.on_blocked.backfills().then(|| options.on_blocked.name()),
         victims,
         attempts: options.faults.map(|faults| Box::new(Draws::new(faults, options.seed)) as Box<dyn Attempts>),
-        delegates: extensions.remote.is_some(),
-        readers: extensions.readers(),
+        delegates,
+        readers,
         watched: cluster.memory().filter(|_| options.slowdown.is_some() && placed),
     }
 }

@@ -44,8 +44,6 @@ use plimsoll_base::units::{MachineId, Time};
 pub struct Extensions<'a> {
     /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
     any: bool,
-    /// The kinds of changes that each reader of the change log subscribes to.
-    kinds: Vec<ChangeKinds>,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
     falling: Option<Falling>,
@@ -57,13 +55,14 @@ pub struct Extensions<'a> {
 }
 
 impl<'a> Extensions<'a> {
-    /// Creates the extensions that options, policy and control require.
+    /// Creates the extensions that options, policy and control require. Returns them, and the kinds of changes that each reader of the
+    /// change log subscribes to.
     pub fn new(
         options: &Options,
         needs: &Needs,
         cluster: &Cluster,
         control: Option<Party<'a, dyn Control + 'a>>,
-    ) -> Extensions<'a> {
+    ) -> (Extensions<'a>, Vec<ChangeKinds>) {
         let placed = options.placement != Placement::Pooled;
         let asked = options.preempt.is_some() || needs.preempts_for == PreemptsFor::ForOthers;
         let mut kinds = Vec::new();
@@ -82,12 +81,7 @@ impl<'a> Extensions<'a> {
         let events = (placed && !cluster.events.events.is_empty()).then(|| EventsSoFar::new(options.on_failure));
         let requests = asked.then(|| Requests::new(options.preempt, needs.one_line, options.on_blocked));
         let any = events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || requests.is_some();
-        Extensions { any, kinds, events, faults, falling, hoards, slowdown, requests, remote }
-    }
-
-    /// Returns the kinds of changes that each reader of the change log subscribes to.
-    pub fn readers(&self) -> Vec<ChangeKinds> {
-        self.kinds.clone()
+        (Extensions { any, events, faults, falling, hoards, slowdown, requests, remote }, kinds)
     }
 
     /// Adds the counts of all extensions to the outcome of the run.
@@ -97,7 +91,7 @@ impl<'a> Extensions<'a> {
 
     /// Returns all extensions except machine events and the control, in the order of their calls.
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Extension> {
-        let Extensions { any: _, kinds: _, events: _, remote: _, faults, falling, hoards, slowdown, requests } = self;
+        let Extensions { any: _, events: _, remote: _, faults, falling, hoards, slowdown, requests } = self;
         let list: [Option<&mut dyn Extension>; 5] = [
             faults.as_mut().map(|it| it as &mut dyn Extension),
             falling.as_mut().map(|it| it as &mut dyn Extension),

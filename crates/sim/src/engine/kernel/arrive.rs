@@ -66,7 +66,7 @@ impl Kernel<'_> {
     /// Takes the next row of the source. Returns `None` if there is none or it can never start.
     fn take_row(&mut self, appeared: &mut Appeared) -> Result<Option<(SetSlot, Vec<u32>)>> {
         let Some(row) = self.context.source.next_set()? else { return Ok(None) };
-        self.counts.rows += 1;
+        self.outcome.rows += 1;
         self.livelock.progress();
         if let Some(next) = self.context.source.peek()? {
             let user = next.user;

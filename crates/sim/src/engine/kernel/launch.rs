@@ -120,7 +120,7 @@ impl Kernel<'_> {
             self.work.queues.queues_of(user).for_each(|sibling| self.line_states.rerank(sibling));
         }
         self.changes.users.mark(user);
-        self.counts.launched += u64::from(tasks);
+        self.outcome.launched += u64::from(tasks);
         let set = &mut self.work.sets[slot];
         set.waiting -= tasks;
         let job = set.job;

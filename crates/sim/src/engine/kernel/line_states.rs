@@ -37,6 +37,8 @@ pub(super) struct QueueStates {
     rerank: Vec<QueueId>,
     /// Machines with more free room than at the last search of the lines.
     freed: Vec<MachineId>,
+    /// Queues that the policy did not admit in this round.
+    refused: Vec<QueueId>,
     /// Whether the policy has postponed any queue so far.
     postpones: bool,
 }
@@ -100,15 +102,9 @@ impl Kernel<'_> {
         &self.line_states.freed
     }
 
-    /// Discards the freed machines after a round without waiting tasks: every task that waits later is tried on all machines first.
-    pub fn discard_freed(&mut self) {
-        self.line_states.freed.clear();
-    }
-
     /// Offers the machines that were freed since the last round to the lines of their scopes.
     pub fn offer_freed(&mut self) {
-        self.line_states.freed.sort_unstable();
-        self.line_states.freed.dedup();
+        self.freed();
         self.site.scopes.freed(&self.line_states.freed, &self.site.machines);
     }
 
@@ -132,10 +128,14 @@ impl Kernel<'_> {
         self.site.scopes.blocked()
     }
 
-    /// Ends a round: machines that were freed before it are no longer offered.
+    /// Ends a round: machines that were freed before it are no longer offered, and refused queues are tried again in the next round. Freed
+    /// machines matter to blocked queues only, since every task that waits later is tried on all machines first.
     pub fn end_round(&mut self) {
         self.line_states.freed.clear();
         self.site.scopes.round_over();
+        while let Some(queue) = self.line_states.refused.pop() {
+            self.set_untried(queue);
+        }
     }
 
     /// Marks a queue as untried because its next task has changed.
@@ -264,33 +264,33 @@ impl Kernel<'_> {
         self.context.policy.admit(&self.work.view(head), &self.ask(head, tasks), &self.books) == Verdict::Yes
     }
 
-    /// Requests admission of the next task of a queue from the policy. If the policy refuses, records the decision and sets the state of
-    /// the queue: postponed, or idle until the caller calls [`Kernel::retry`] after the round. Errors: the recorder's.
-    pub fn admit_head(&mut self, queue: QueueId, key: LineKey) -> Result<Admission> {
+    /// Requests admission of the next task of a queue from the policy. Returns `false` if the policy refused: the decision is recorded, the
+    /// queue is skipped, and the caller must remove it from its line if it is in one. Errors: the recorder's.
+    pub fn admit_head(&mut self, queue: QueueId, key: LineKey) -> Result<bool> {
         let head = self.waiting_head(queue);
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];
         let (view, partition) = (self.work.view(head), set.partition);
         let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
         let (reason, waits) = match self.context.policy.admit(&view, &ask, &self.books) {
-            Verdict::Yes => return Ok(Admission::Admitted),
+            Verdict::Yes => return Ok(true),
             Verdict::No(reason) => (reason, false),
             // A policy that postpones one task of a user does not know that other tasks of the user are tried in the meantime. So the
             // queue is not postponed if there are such tasks.
             Verdict::Wait(reason) => (reason, !self.has_rivals(queue, partition)),
         };
-        let (state, admission) = if waits {
+        self.line_states.by_queue[queue.index()] = if waits {
             if let Some(list) = self.context.policy.wait_list() {
                 list.postpone(&view, &ask);
             }
             self.line_states.postpones = true;
-            (QueueState::Postponed, Admission::Postponed)
+            QueueState::Postponed
         } else {
-            (QueueState::Idle, Admission::Refused)
+            self.line_states.refused.push(queue);
+            QueueState::Idle
         };
-        self.line_states.by_queue[queue.index()] = state;
         self.record_turn(queue, key, Turn::NotAdmitted(reason))?;
-        Ok(admission)
+        Ok(false)
     }
 
     /// Returns whether other tasks wait that the policy cannot distinguish: tasks of the same user in the same partition.
@@ -300,15 +300,4 @@ impl Kernel<'_> {
         };
         self.work.queues.has_siblings(queue) && self.work.queues.queues_of(self.work.queues.user(queue)).any(rival)
     }
-}
-
-/// The policy's answer on the next task of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// The task may start if it fits.
-    Admitted,
-    /// The task may not start in this round.
-    Refused,
-    /// The task may not start before the policy reports its user as stale.
-    Postponed,
 }

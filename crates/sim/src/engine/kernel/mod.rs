@@ -73,7 +73,7 @@ pub use changes::{Change, ChangeKinds, Reader, TasksOfRow};
 pub use context::{Party, RunContext};
 pub use ids::{QueueId, ScopeId, SetSlot};
 pub use line::LineKey;
-pub use line_states::{Admission, QueueState};
+pub use line_states::QueueState;
 pub use queues::place;
 pub use room::GangPlan;
 pub use running::{Attempt, Attempts, Choice, ReservedRoom, Running, Victim, Victims, may_be_stopped};
@@ -98,6 +98,7 @@ use work::Work;
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Machines, Placement};
+use crate::engine::outcome::Outcome;
 use crate::policy::{Ask, JobOrder, Needs, Policy, PreemptsFor, Queue};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
@@ -158,18 +159,8 @@ pub struct Kernel<'a> {
     /// The limits of voluntary preemption, and recent preemptions.
     budget: PreemptionBudget,
     changes: ChangeLog,
-    counts: Counts,
-}
-
-/// Counts of a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
-    /// Rows taken from the source.
-    pub rows: u64,
-    /// Tasks launched.
-    pub launched: u64,
-    /// The maximum number of tasks that ran at once.
-    pub peak_running: u64,
+    /// The counts of the kernel; the engine and the extensions add theirs at the end.
+    outcome: Outcome,
 }
 
 impl<'a> Kernel<'a> {
@@ -217,7 +208,7 @@ impl<'a> Kernel<'a> {
             joined: Vec::new(),
             budget: PreemptionBudget::new(&settings.limits),
             changes: ChangeLog::new(&settings.readers, settings.watched),
-            counts: Counts::default(),
+            outcome: Outcome::default(),
             settings,
         }
     }
@@ -237,9 +228,9 @@ impl<'a> Kernel<'a> {
         &*self.context.policy
     }
 
-    /// Returns the counts so far.
-    pub fn counts(&self) -> Counts {
-        self.counts
+    /// Returns the counts of the kernel so far.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
     }
 
     /// Returns the description of the cluster.
@@ -379,7 +370,7 @@ impl<'a> Kernel<'a> {
 
     /// Updates the maximum number of tasks that ran at once.
     pub fn count_running(&mut self) {
-        self.counts.peak_running = self.counts.peak_running.max(self.books.total_running());
+        self.outcome.peak_running = self.outcome.peak_running.max(self.books.total_running());
     }
 
     /// Reports the end of an instant to the recorder and the policy. Returns the next instant at which the policy requires a round even if
@@ -426,7 +417,7 @@ impl<'a> Kernel<'a> {
     }
 
     /// Puts a set in its queue, and reports a new head.
-    pub fn enqueue_in(&mut self, slot: SetSlot) {
+    fn enqueue_in(&mut self, slot: SetSlot) {
         let (user, queue) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let before = self.work.queues.head(queue);
         self.work.push(slot, self.now);
@@ -437,7 +428,7 @@ impl<'a> Kernel<'a> {
     }
 
     /// Removes a set from its queue, at any position, and reports a new head.
-    pub fn leave_queue(&mut self, slot: SetSlot, queue: QueueId) {
+    fn leave_queue(&mut self, slot: SetSlot, queue: QueueId) {
         let was_first = self.work.queues.head(queue) == Some(slot);
         self.work.remove(slot);
         match self.work.queues.head(queue) {
@@ -465,14 +456,14 @@ impl<'a> Kernel<'a> {
     }
 
     /// Records in the books the demand of the task that a user would launch next.
-    pub fn note_head(&mut self, user: UserId) {
+    fn note_head(&mut self, user: UserId) {
         if let Some(next) = self.work.first(user) {
             self.books.set_head(user, self.work.sets.needs(next).0);
         }
     }
 
     /// Returns the error for an invalid row, with the row's location.
-    pub fn mismatch(&self, row: u64, column: &str, problem: &str) -> Error {
+    fn mismatch(&self, row: u64, column: &str, problem: &str) -> Error {
         Error::Mismatch { problem: format!("{}, column '{column}': {problem}", self.context.source.locate(row)) }
     }
 }

@@ -282,7 +282,7 @@ impl Kernel<'_> {
             return Ok(());
         }
         self.livelock.preempted(tasks.job, tasks.count.get(), self.now);
-        let peak = self.counts.peak_running.max(self.books.total_running());
+        let peak = self.outcome.peak_running.max(self.books.total_running());
         if self.livelock.preemptions <= MOST.max(peak.saturating_mul(MOST_PER_TASK)) {
             return Ok(());
         }

@@ -62,7 +62,7 @@ impl Serving<'_, '_> {
         while let Some((place, machine, queue)) = pairs.order.first().copied() {
             pairs.set(queue, None);
             let stood = self.kernel.blocked_at(queue);
-            if !self.admitted(queue, place)? {
+            if !self.kernel.admit_head(queue, place)? {
                 self.kernel.unblock(queue, &stood);
                 continue;
             }

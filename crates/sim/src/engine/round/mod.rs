@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 
 pub use manual::NextSet;
 
-use super::kernel::{Admission, GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
+use super::kernel::{GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
 use crate::policy::Needs;
 use crate::record::Turn;
 use plimsoll_base::error::Result;
@@ -104,8 +104,6 @@ pub struct Rounds {
     /// Whether the policy plans the machines of launches.
     nominates: bool,
     order: UntriedQueues,
-    /// Queues that the policy did not admit in this round.
-    refused: Vec<QueueId>,
     /// The placement of the gang that was tried last.
     plan: GangPlan,
 }
@@ -120,7 +118,6 @@ impl Rounds {
             by_machine: needs.by_machine,
             nominates: needs.nominates,
             order: UntriedQueues::default(),
-            refused: Vec::new(),
             plan: GangPlan::new(),
         }
     }
@@ -149,9 +146,6 @@ impl Serving<'_, '_> {
             OnBlocked::Easy | OnBlocked::Conservative => self.serve_backfill()?,
         }
         self.kernel.end_round();
-        for queue in self.round.refused.drain(..) {
-            self.kernel.retry(queue);
-        }
         self.kernel.start_launched()
     }
 
@@ -181,14 +175,6 @@ impl Serving<'_, '_> {
         } else {
             self.kernel.launch(slot, &[(machine, 1)]);
         }
-    }
-
-    /// Requests admission of the next task of a queue. Returns `false` if the policy refuses. The queue is then skipped; if it is in a
-    /// line, the caller must remove it. Errors: the recorder's.
-    fn admitted(&mut self, queue: QueueId, key: LineKey) -> Result<bool> {
-        let admission = self.kernel.admit_head(queue, key)?;
-        self.round.refused.extend((admission == Admission::Refused).then_some(queue));
-        Ok(admission == Admission::Admitted)
     }
 
     /// Calls the preparation of the policy again after a launch, if the policy requires this. Returns whether it did. Errors: the
@@ -240,7 +226,7 @@ impl Serving<'_, '_> {
                 self.reblock(queue, &key);
                 continue;
             }
-            if !self.admitted(queue, key)? {
+            if !self.kernel.admit_head(queue, key)? {
                 self.kernel.unblock(queue, &key);
                 continue;
             }
@@ -300,7 +286,7 @@ impl Serving<'_, '_> {
 
     /// Launches the next task of an untried queue, or blocks the queue. Returns whether it launched a task.
     fn try_untried(&mut self, queue: QueueId, key: LineKey) -> Result<bool> {
-        if !self.admitted(queue, key)? {
+        if !self.kernel.admit_head(queue, key)? {
             return Ok(false);
         }
         let head = self.kernel.waiting_head(queue);
@@ -318,7 +304,7 @@ impl Serving<'_, '_> {
     /// Launches the next task of a blocked queue if it really fits. Returns the position where the search continues.
     fn try_blocked(&mut self, queue: QueueId, key: LineKey) -> Result<LineKey> {
         let behind = LineKey { number: key.number + 1, ..key };
-        if !self.admitted(queue, key)? {
+        if !self.kernel.admit_head(queue, key)? {
             self.kernel.unblock(queue, &key);
             return Ok(behind);
         }
