@@ -94,10 +94,11 @@ impl SharedSupply {
     /// Returns the service of each user in the fluid replay, computed once for all runs with equal inputs. Returns `None` if each run must
     /// compute the service itself. This is the case if the rows are not shared or depend on the runs, or if the replay fails; then the
     /// runs fail in the same way.
-    pub fn fair_service(&self, inputs: ReplayInputs) -> Result<Option<Arc<FairService>>> {
+    pub fn fair_service(&self, inputs: impl FnOnce() -> ReplayInputs) -> Result<Option<Arc<FairService>>> {
         if self.rows.is_none() {
             return Ok(None);
         }
+        let inputs = inputs();
         let mut known = self.fair.lock().map_err(|_| Error::Interrupted)?;
         if let Some((_, fair)) = known.iter().find(|(of, _)| *of == inputs) {
             return Ok(Some(Arc::clone(fair)));

@@ -132,7 +132,7 @@ pub fn simulate(
     let measure = Measure { step, window, horizon: simulation.options.until };
     // Under a control plane, a run may end before all rows are submitted, so that it has other rows than the replay.
     let fair = match simulation.control {
-        None => simulation.supply.fair_service(ReplayInputs {
+        None => simulation.supply.fair_service(|| ReplayInputs {
             capacity,
             weights: weights.clone(),
             services: simulation.services.to_vec(),
