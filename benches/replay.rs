@@ -102,7 +102,7 @@ fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64
         weights: None,
         control: None,
         services: &[],
-        options: options(placement),
+        options: &options(placement),
         sample: Span::from_secs(60),
         window: Window::default(),
     };

@@ -225,7 +225,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         weights: None,
         control: None,
         services: &[],
-        options,
+        options: &options,
         sample,
         window: Window::default(),
     };
