@@ -137,8 +137,8 @@ impl Progress for Bar {
         {
             if let Some(run) = going.runs.get_mut(&number) {
                 run.0 = launched;
+                going.hours = now.seconds() / 3600.0;
             }
-            going.hours = now.seconds() / 3600.0;
             self.show(&mut going);
         }
         Ok(())

@@ -115,6 +115,7 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
     }
     let mut done: BTreeMap<RunIndex, Ended> = BTreeMap::new();
     let mut seeds: Vec<usize> = study.cells.iter().map(first_look).collect();
+    runner.keep_supplies()?;
     loop {
         let wanted: Vec<RunIndex> = runner.runs(&seeds).into_iter().filter(|index| !done.contains_key(index)).collect();
         done.extend(pool.install(|| runner.round(&wanted, &seeds))?);
@@ -273,8 +274,17 @@ impl<'a> Runner<'a> {
             let mut own = own.into_iter();
             runs.retain(|_| own.next().unwrap_or(false));
         }
-        runs.sort_by_key(|&(cell, policy, seed)| (self.workloads[cell], seed, cell, policy));
+        runs.sort_by_key(|&(cell, policy, seed)| (self.key(cell, seed), cell, policy, seed));
         runs
+    }
+
+    /// Keeps workloads without seeds until the end of the study if later rounds may need them: announces a run that never ends. Errors:
+    /// [`Error::Interrupted`].
+    fn keep_supplies(&self) -> Result<()> {
+        let sequential = |plan: &Plan| plan.precision.is_some() && !plan.workload.is_seeded();
+        let cells = self.study.cells.iter().enumerate().filter(|(_, plan)| sequential(plan));
+        let keys: HashSet<Key> = cells.map(|(cell, _)| self.key(cell, 0)).collect();
+        keys.into_iter().try_for_each(|key| self.supplies.announce(key))
     }
 
     /// Executes the missing runs among `wanted`. Returns the ended runs, including the existing ones.

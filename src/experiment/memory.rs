@@ -14,7 +14,7 @@ const USER: u64 = 600;
 /// The number of users at the first check.
 const FIRST: usize = 1 << 20;
 
-/// The largest memory for rows that runs share, in bytes. A row of two resources takes 56 bytes, and its job 48.
+/// The largest memory for rows that runs share, in bytes. docs/performance.md states the bytes per row.
 pub const ROW_MEMORY: u64 = 1 << 30;
 
 /// Shared rows may take one `PART`-th of the free memory.

@@ -24,7 +24,20 @@ pub struct SharedSupply {
     /// The rows, and the memory reserved for them; `None` if each run reads the workload itself.
     rows: Option<(SharedRows, Reservation)>,
     mix: Mutex<Option<Mix>>,
-    fair: Mutex<Vec<(ReplayInputs, Arc<FairService>)>>,
+    /// The fluid replays; `None` if each run computes its own.
+    replays: Option<Replays>,
+}
+
+/// The fluid replays of the runs, by their inputs.
+struct Replays {
+    all: Mutex<Vec<Arc<Replay>>>,
+    memory: RowMemory,
+}
+
+/// A fluid replay. The result is absent until the first run needs it; it is `None` if each run must compute the service itself.
+struct Replay {
+    inputs: ReplayInputs,
+    result: Mutex<Option<Option<(Arc<FairService>, Reservation)>>>,
 }
 
 /// The inputs, besides the rows, of the fluid replay for the metric `speed`.
@@ -45,7 +58,7 @@ pub struct ReplayInputs {
 impl From<Supply> for SharedSupply {
     /// Creates a shared supply without rows, so that each run reads the workload itself.
     fn from(supply: Supply) -> SharedSupply {
-        SharedSupply { supply, rows: None, mix: Mutex::default(), fair: Mutex::default() }
+        SharedSupply { supply, rows: None, mix: Mutex::default(), replays: None }
     }
 }
 
@@ -59,6 +72,9 @@ impl SharedSupply {
         heartbeat: &mut dyn FnMut() -> Result<()>,
     ) -> Result<SharedSupply> {
         let mut shared = SharedSupply::from(supply);
+        if !shared.supply.is_a_loop() {
+            shared.replays = Some(Replays { all: Mutex::default(), memory: memory.clone() });
+        }
         if shared.supply.is_streamed()
             && let Ok(mut source) = shared.supply.source()
         {
@@ -91,31 +107,57 @@ impl SharedSupply {
         Ok(known.clone().unwrap_or_default())
     }
 
-    /// Returns the service of each user in the fluid replay, computed once for all runs with equal inputs. Returns `None` if each run must
-    /// compute the service itself. This is the case if the rows are not shared or depend on the runs, or if the replay fails; then the
-    /// runs fail in the same way.
-    pub fn fair_service(&self, inputs: impl FnOnce() -> ReplayInputs) -> Result<Option<Arc<FairService>>> {
-        if self.rows.is_none() {
-            return Ok(None);
-        }
+    /// Returns the service of each user in the fluid replay, computed once for all runs with equal inputs. Other runs with these inputs wait.
+    /// Returns `None` if each run must compute the service itself: no other run shares this supply, its rows depend on the runs, the memory
+    /// does not suffice, or the replay fails; then the runs fail in the same way. `heartbeat` is called from time to time. Errors: those of
+    /// `heartbeat`.
+    pub fn fair_service(
+        &self,
+        inputs: impl FnOnce() -> ReplayInputs,
+        heartbeat: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<Arc<FairService>>> {
+        let Some(replays) = &self.replays else { return Ok(None) };
         let inputs = inputs();
-        let mut known = self.fair.lock().map_err(|_| Error::Interrupted)?;
-        if let Some((_, fair)) = known.iter().find(|(of, _)| *of == inputs) {
-            return Ok(Some(Arc::clone(fair)));
+        let replay = {
+            let mut all = replays.all.lock().map_err(|_| Error::Interrupted)?;
+            let known = all.iter().find(|replay| replay.inputs == inputs).cloned();
+            known.unwrap_or_else(|| {
+                all.push(Arc::new(Replay { inputs, result: Mutex::default() }));
+                Arc::clone(&all[all.len() - 1])
+            })
+        };
+        let mut result = replay.result.lock().map_err(|_| Error::Interrupted)?;
+        if result.is_none() {
+            *result = Some(self.replay(&replay.inputs, &replays.memory, heartbeat)?);
         }
-        let mut source = self.source()?;
+        Ok(result.as_ref().and_then(Option::as_ref).map(|(fair, _)| Arc::clone(fair)))
+    }
+
+    /// Computes the service of each user in the fluid replay; see [`SharedSupply::fair_service`].
+    fn replay(
+        &self,
+        inputs: &ReplayInputs,
+        memory: &RowMemory,
+        heartbeat: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<(Arc<FairService>, Reservation)>> {
+        let Ok(mut source) = self.source() else { return Ok(None) };
         if source.has_preceding() {
             return Ok(None);
         }
         if !inputs.services.is_empty() {
-            source = Box::new(WithServices::new(source, &inputs.services)?);
+            let Ok(with) = WithServices::new(source, &inputs.services) else { return Ok(None) };
+            source = Box::new(with);
         }
-        let ReplayInputs { capacity, weights, window, horizon, .. } = &inputs;
-        let Ok(fair) = FairService::replay(&mut *source, capacity, weights, window, *horizon) else { return Ok(None) };
-        drop(source);
-        let fair = Arc::new(fair);
-        known.push((inputs, Arc::clone(&fair)));
-        Ok(Some(fair))
+        let ReplayInputs { capacity, weights, window, horizon, .. } = inputs;
+        let mut stopped = None;
+        let mut go_on = || heartbeat().map_err(|error| stopped.insert(error)).is_ok();
+        let fair = FairService::replay(&mut *source, capacity, weights, window, *horizon, &mut go_on);
+        if let Some(error) = stopped {
+            return Err(error);
+        }
+        let Ok(Some(fair)) = fair else { return Ok(None) };
+        let mut reservation = memory.reservation();
+        Ok(reservation.grow(fair.bytes()).then(|| (Arc::new(fair), reservation)))
     }
 
     /// Returns the number of tasks, if it is known.

@@ -132,13 +132,16 @@ pub fn simulate(
     let measure = Measure { step, window, horizon: simulation.options.until };
     // Under a control plane, a run may end before all rows are submitted, so that it has other rows than the replay.
     let fair = match simulation.control {
-        None => simulation.supply.fair_service(|| ReplayInputs {
-            capacity,
-            weights: weights.clone(),
-            services: simulation.services.to_vec(),
-            window,
-            horizon: simulation.options.until,
-        })?,
+        None => {
+            let inputs = || ReplayInputs {
+                capacity,
+                weights: weights.clone(),
+                services: simulation.services.to_vec(),
+                window,
+                horizon: simulation.options.until,
+            };
+            simulation.supply.fair_service(inputs, &mut || heartbeat(Time::ZERO, 0))?
+        }
         Some(_) => None,
     };
     let log = RunLog::new(cluster.dims.len(), &capacity, &weights, &measure, fair);

@@ -110,7 +110,7 @@ impl Supply {
     }
 
     /// Returns whether later submissions depend on the end times of earlier jobs.
-    fn is_a_loop(&self) -> bool {
+    pub(super) fn is_a_loop(&self) -> bool {
         match self {
             Supply::Generated(generated) => matches!(generated, Generated::Loop(_)),
             Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.is_a_loop(),

@@ -134,8 +134,9 @@ fn main() {
         if std::env::args().skip(1).any(|arg| !arg.starts_with('-') && arg != case) {
             continue;
         }
-        let replay = || FairService::replay(&mut workload.source(), &capacity, &weights, &measure.window, None);
-        let fair = (case == "shared").then(|| Arc::new(replay().expect("a filling ends")));
+        let replay =
+            || FairService::replay(&mut workload.source(), &capacity, &weights, &measure.window, None, &mut || true);
+        let fair = (case == "shared").then(|| Arc::new(replay().expect("a filling ends").expect("not stopped")));
         let mut feed = Feed(RunLog::new(2, &capacity, &weights, &measure, fair));
         let recorder: &mut dyn Recorder = if case == "silent" { &mut Silent } else { &mut feed };
         let options = Options { placement: Placement::Pooled, ..Options::default() };

@@ -12,6 +12,9 @@ use plimsoll_base::units::{Resources, Time};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::workload::Source;
 
+/// The number of rows between two calls that may end a replay.
+const ROWS: u64 = 8192;
+
 /// The service of each user at the end of the replay, or at the horizon.
 #[derive(Clone, Debug, Default)]
 pub struct FairService {
@@ -21,8 +24,8 @@ pub struct FairService {
 }
 
 impl FairService {
-    /// Replays a workload from its first row to the end of its work, or to the horizon. The result equals that of a run that records the
-    /// same rows. Memory: as a [`Reference`], which grows with the unfinished work and with the users.
+    /// Replays a workload from its first row to the end of its work, or to the horizon. `go_on` is called once per several thousand rows;
+    /// the result is `None` if it returned `false`. Otherwise the result equals that of a run that records the same rows. Memory: as a [`Reference`], which grows with the unfinished work and with the users.
     ///
     /// The workload must not depend on the policy, as it does in a closed loop or if jobs are submitted after the ends of other jobs.
     /// Errors: those of the source, and [`Error::NotConverged`].
@@ -32,8 +35,10 @@ impl FairService {
         weights: &Weights,
         window: &Window,
         horizon: Option<Time>,
-    ) -> Result<FairService> {
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<FairService>> {
         let mut reference = Reference::new(source.dims().len(), capacity, factors(weights));
+        let mut rows = 0u64;
         while let Some(row) = source.next_set()? {
             if horizon.is_some_and(|horizon| row.submit >= horizon) {
                 break;
@@ -45,8 +50,17 @@ impl FairService {
                 reference.advance(work.submit)?;
                 reference.submit(work);
             }
+            rows += 1;
+            if rows.is_multiple_of(ROWS) && !go_on() {
+                return Ok(None);
+            }
         }
-        reference.finish(horizon)
+        reference.finish(horizon).map(Some)
+    }
+
+    /// Returns the size of the result in memory, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.users.capacity() * size_of::<(ServedWork, f64)>()) as u64
     }
 
     /// Returns the service of a user.

@@ -23,7 +23,7 @@ use crate::window::Window;
 use crate::work::{Work, largest_share, product};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
-use plimsoll_sim::books::{Books, WEIGHT_ONE, Weights};
+use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Salvage, State, Stuck, StuckRecord, TaskRecord};
 use plimsoll_sim::workload::TaskSet;
@@ -114,27 +114,19 @@ impl RunLog {
         measure: &Measure,
         fair: Option<Arc<FairService>>,
     ) -> RunLog {
-        let inverse = (0..weights.classes())
-            .map(|class| {
-                std::array::from_fn(|d| match capacity.0[d] {
-                    0 => 0.0,
-                    c => WEIGHT_ONE as f64 / (c as f64 * weights.each(class)[d] as f64),
-                })
-            })
-            .collect();
-        let Measure { step, window, horizon } = *measure;
+        let (Measure { step, window, horizon }, classes) = (*measure, factors(weights));
         RunLog {
             totals: Totals::new(window),
             bins: SizeBins::default(),
             users: Vec::new(),
             grid: SampleGrid::new(step, window.from, dims),
             dims,
-            service: ServiceRecord::new(dims, capacity, factors(weights), fair, (window, horizon)),
+            snapshots: Snapshots::new(dims, &classes),
+            service: ServiceRecord::new(dims, capacity, classes, fair, (window, horizon)),
             status: Vec::new(),
             used_us: Vec::new(),
-            inverse,
+            inverse: weights.inverse(capacity),
             active: Vec::new(),
-            snapshots: Snapshots::new(dims, &factors(weights)),
             stale: Vec::new(),
             fluid: Fluid::new(dims),
             sample: Sample::default(),

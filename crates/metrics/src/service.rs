@@ -252,8 +252,9 @@ mod tests {
                 Weights::from_scalars(names.iter().map(|name| (name.as_str(), rng.random_range(1..4) * 500_000)));
             let window = Window { from: Time(rng.random_range(0..3) * 20_000_000), to: Time::NEVER };
             let horizon = (case % 2 == 0).then(|| Time(rng.random_range(1..300) * 500_000));
-            let fair = FairService::replay(&mut workload.source(), &capacity(), &weights, &window, horizon);
-            let fair = Arc::new(fair.expect("a filling ends"));
+            let fair =
+                FairService::replay(&mut workload.source(), &capacity(), &weights, &window, horizon, &mut || true);
+            let fair = Arc::new(fair.expect("a filling ends").expect("not stopped"));
             // Each wait stands for a policy; policies serve users at different times.
             for wait in [0, 7, 90].map(Span::from_secs) {
                 let record = |shared| {
@@ -282,8 +283,8 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(43);
         let (one, other, weights, window) =
             (workload(&mut rng), workload(&mut rng), Weights::default(), Window::default());
-        let fair = FairService::replay(&mut one.source(), &capacity(), &weights, &window, None);
-        let fair = Some(Arc::new(fair.expect("a filling ends")));
+        let fair = FairService::replay(&mut one.source(), &capacity(), &weights, &window, None, &mut || true);
+        let fair = Some(Arc::new(fair.expect("a filling ends").expect("not stopped")));
         let record = ServiceRecord::new(2, &capacity(), factors(&weights), fair, (window, None));
         let error = run(&other, &weights, Span::ZERO, record).err().expect("an error").to_string();
         assert!(error.contains("other rows"), "{error}");

@@ -106,7 +106,8 @@ impl RowChecksum {
         self.rows += 1;
         let row = work.submit.0 ^ work.duration.0.rotate_left(20) ^ work.tasks.rotate_left(40);
         let facts = row ^ u64::from(work.user.0).rotate_left(52) ^ u64::from(work.measured);
+        let demand = work.demand.iter().fold(0u64, |sum, amount| sum.rotate_left(23).wrapping_add(amount));
         // The factor is odd and near 2^64 / π, so each bit of a row changes all higher bits.
-        self.sum = (self.sum ^ facts).wrapping_mul(0x517c_c1b7_2722_0a95).rotate_left(29);
+        self.sum = (self.sum ^ facts ^ demand.rotate_left(11)).wrapping_mul(0x517c_c1b7_2722_0a95).rotate_left(29);
     }
 }

@@ -9,7 +9,7 @@ use super::{ByShare, Parameter, Parsed, Policy, PolicyRow, Rank, Setup, ShareNor
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Norm;
-use plimsoll_sim::books::{Books, WEIGHT_ONE};
+use plimsoll_sim::books::Books;
 
 /// `pnorm:P`
 pub static ROW: PolicyRow = PolicyRow {
@@ -54,14 +54,7 @@ struct PowerShares {
 
 impl PowerShares {
     fn new(norm: Norm, setup: &Setup) -> PowerShares {
-        let inverse = |class: usize| {
-            let weights = setup.weights.each(class);
-            std::array::from_fn(|d| match setup.capacity.0[d] {
-                0 => 0.0,
-                capacity => WEIGHT_ONE as f64 / (capacity as f64 * weights[d] as f64),
-            })
-        };
-        PowerShares { norm, inverse: (0..setup.weights.classes()).map(inverse).collect() }
+        PowerShares { norm, inverse: setup.weights.inverse(&setup.capacity) }
     }
 }
 

@@ -109,12 +109,6 @@ impl JainSum {
         self.squares -= u128::from(share) * u128::from(share);
     }
 
-    /// Changes the share of a user.
-    pub fn change(&mut self, old: u64, new: u64) {
-        self.remove(old);
-        self.add(new);
-    }
-
     /// Returns the number of users.
     pub fn users(&self) -> u64 {
         self.users
@@ -253,7 +247,8 @@ mod tests {
                 }
                 _ if !shares.is_empty() => {
                     let at = rng.random_range(0..shares.len());
-                    running.change(fixed_share(shares[at]), fixed_share(share));
+                    running.remove(fixed_share(shares[at]));
+                    running.add(fixed_share(share));
                     shares[at] = share;
                 }
                 _ => {}

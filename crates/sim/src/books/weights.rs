@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
-use plimsoll_base::units::{Dim, MAX_DIMS, Rounding};
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Rounding};
 
 /// Weight 1 in millionths, the unit of weights.
 pub const WEIGHT_ONE: u64 = 1_000_000;
@@ -91,6 +91,17 @@ impl Weights {
     /// Returns a class's weight per resource, in millionths.
     pub fn each(&self, class: usize) -> &[u64; MAX_DIMS] {
         &self.classes[class].each
+    }
+
+    /// Returns `1 / (c_r w_r)` by class of weights, with the capacity `c_r` of the cluster; 0 for a resource that the cluster does not have.
+    pub fn inverse(&self, capacity: &Resources) -> Vec<[f64; MAX_DIMS]> {
+        let inverse = |class: &Class| {
+            std::array::from_fn(|d| match capacity.0[d] {
+                0 => 0.0,
+                capacity => WEIGHT_ONE as f64 / (capacity as f64 * class.each[d] as f64),
+            })
+        };
+        self.classes.iter().map(inverse).collect()
     }
 
     /// Returns a class's single weight, in millionths; `None` if its weights are given per resource only and differ.

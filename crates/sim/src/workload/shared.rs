@@ -118,7 +118,7 @@ impl SharedRows {
     ///
     /// Reading stops at the first row that is submitted after `until`, unless rows may wait for other jobs. It also stops at the first
     /// error of the source; a run that reaches this row receives the error from its own source. `reserve` is called with the number of
-    /// bytes before memory is used; if it returns `false`, the result is `None`. Errors: those of `reserve`.
+    /// bytes of each chunk before rows are written to it; if it returns `false`, the result is `None`. Errors: those of `reserve`.
     pub fn read(
         source: &mut dyn Source,
         until: Time,
@@ -333,7 +333,7 @@ impl Source for Replayed<'_> {
         let set = &mut self.ahead;
         self.last = set.job;
         let (after, preceding) = (std::mem::take(&mut set.after), set.preceding.take());
-        Ok(Some(TaskSet { after, preceding, ..set.clone() }))
+        Ok(Some(TaskSet { after, preceding, ..*set }))
     }
 
     fn job_name(&self) -> JobName {

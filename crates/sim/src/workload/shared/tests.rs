@@ -146,3 +146,10 @@ fn too_many_rows_are_not_stored() {
     });
     assert!(rows.expect("no interrupt").is_none());
 }
+
+#[test]
+fn a_row_takes_the_bytes_that_the_documentation_states() {
+    let row = Chunk::bytes(2) / CHUNK;
+    let page = std::fs::read_to_string("../../docs/performance.md").expect("the page");
+    assert!(page.contains(&format!("A stored row of two resources takes {row} bytes")), "{row} bytes");
+}
