@@ -266,8 +266,8 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     }
 }
 
-/// Splits a comma-separated list of policies: `drf,fifo` are two policies. Parameters may contain commas, so a text is not split if it is
-/// a policy, or if a part of it is not a policy. `is_policy` returns whether a text is the name of a policy.
+/// Splits a comma-separated list of policies: `drf,fifo` are two policies. Parameters may contain commas, so a text is only split if it is
+/// not a policy and all its parts are policies. `is_policy` returns whether a text is the name of a policy.
 fn separate_policies(given: &[String], is_policy: impl Fn(&str) -> bool) -> Vec<String> {
     let one = |text: &String| match parts_at_commas(text) {
         parts if parts.len() > 1 && !is_policy(text) && parts.iter().all(|part| is_policy(part)) => parts,

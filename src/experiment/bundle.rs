@@ -33,7 +33,7 @@ pub struct BundleContents {
     pub plan: String,
     /// The plan's tables for figures as text, if `plan` does not contain them.
     pub figures: String,
-    /// The folder in the bundle to which the plan's input paths are relative, with a trailing `/`.
+    /// The base of the plan's input paths: a folder in the bundle, with a trailing `/`.
     pub base: String,
     /// The command that made the results, to be run in `base`, if they were not made from a plan.
     pub replay: Option<String>,
@@ -89,7 +89,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
         Contents::read(folder)?;
     }
     let listed = listed(folder)?;
-    // The digests of the records are computed before the files are packed, so that the packed records are those that were read.
+    // The digests of the records are computed before the files are packed, so that a record that changes afterwards is not packed.
     let mut records = Records::read(&listed);
     let described = StudyRecord::read(folder)?;
     let mut packed = BundleContents::default();

@@ -1,8 +1,8 @@
 //! The findings of a study: every metric under every policy in every cell, and the differences between the policies and the baseline.
 //!
 //! [`findings`] computes means with 95 % confidence intervals over seeds, and differences with p-values that are corrected per cell and
-//! metric (Holm). [`Findings::write`] writes both as tables to the folder `statistics`. A policy whose number of runs differs from that of
-//! the baseline is not compared.
+//! metric (Holm). [`Findings::write`] writes both as tables to the folder `statistics`. A policy is not compared if it and the baseline
+//! have different numbers of runs.
 
 use std::path::Path;
 

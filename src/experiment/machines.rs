@@ -14,7 +14,7 @@ use crate::engine::{OnBlocked, OnFailure, Options, Preempt, PreemptFor, PreemptF
 use crate::error::{Error, Result, nearest};
 use crate::units::{Dim, Rounding, Span, decimal, span};
 
-/// Reads the value of `machines`. A value that is not text is an error, whose message has an example.
+/// Reads the value of `machines`. A value that is not text is an error; the message has an example.
 fn machines_text<'de, D: serde::Deserializer<'de>>(value: D) -> std::result::Result<Option<String>, D::Error> {
     struct Text;
     impl serde::de::Visitor<'_> for Text {
@@ -76,8 +76,8 @@ pub struct ClusterFile {
     pub checkpoint: Option<String>,
     /// The time that a stopped task takes to resume.
     pub restart_delay: Option<String>,
-    /// The time that a task waits for room at its location before it may start elsewhere in the next larger location (rack, room,
-    /// cluster): a span, or `never`.
+    /// The time that a task waits for room at its location before it may start in the next larger location (rack, room, cluster): a span,
+    /// or `never`.
     pub fall_back: Option<String>,
     /// Whether to recompute and compare the books after every round.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct ClusterPlan {
     pub cluster: ClusterSpec,
     /// Engine options.
     pub options: Options,
-    /// The file from which the machines were read, if there is one.
+    /// The file of the machines, if there is one.
     pub machines: Option<PathBuf>,
     /// The file of the machine events, if there are any.
     pub events: Option<PathBuf>,
@@ -148,8 +148,7 @@ fn hoard(key: &str, text: Option<&str>, placement: Placement) -> Result<Option<S
     positive_span(key, text).map(Some)
 }
 
-/// The default time that a task waits for room at its location before it may start elsewhere: the delay in the evaluation of delay
-/// scheduling (Zaharia et al., EuroSys 2010).
+/// The default of `fall_back`: the delay in the evaluation of delay scheduling (Zaharia et al., EuroSys 2010).
 pub const FALL_BACK: &str = "5s";
 
 /// Reads the preemption options: the span of notice, which tasks may preempt, and which may be preempted. Errors: one of the other options

@@ -227,7 +227,7 @@ pub struct Plan {
     pub policies: Vec<NamedPolicy>,
     /// The index of the policy that the others are compared with.
     pub baseline: usize,
-    /// The seeds. If `precision` is reached earlier, only the first of them are used.
+    /// The seeds. If `precision` is reached earlier, only the first ones are used.
     pub seeds: Vec<u64>,
     /// The precision that determines the number of seeds, if the number is not fixed.
     pub precision: Option<Precision>,

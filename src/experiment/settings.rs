@@ -12,7 +12,7 @@ pub enum SettingOrigin {
     OnCommandLine,
 }
 
-/// The plan keys whose options have other names, with these options.
+/// The plan keys and their options, where the names differ.
 const OPTIONS: [(&str, &str); 5] = [
     ("policies", "--policy"),
     ("properties", "--property"),

@@ -97,7 +97,7 @@ pub(super) struct Sinks {
     shares: Option<Writer<ShareRow<'static>>>,
     levels: Option<Writer<LevelOf<'static>>>,
     decisions: Option<Writer<Decided<'static>>>,
-    /// A bit mask of the tables whose values are computed, whether they are written or not.
+    /// A bit mask of the tables to compute, whether they are written or not.
     wanted: u32,
 }
 

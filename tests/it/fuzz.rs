@@ -2,8 +2,8 @@
 //! or hang. A trace that a reader accepts is unchanged after it is written as a trace and read again.
 //!
 //! `arbitrary` creates the inputs from random bytes: lines and values of the files in `tests/corpus/` and in the repository are removed,
-//! duplicated, swapped and replaced. An input with a new kind of answer is itself mutated later. An input on which a reader panics or
-//! hangs is reduced and stored in `tests/corpus/READER/`; every later run begins with the stored inputs.
+//! duplicated, swapped and replaced. An input with a new kind of answer is itself mutated later. An input that makes a reader panic or hang
+//! is reduced and stored in `tests/corpus/READER/`; every later run begins with the stored inputs.
 //!
 //! `PLIMSOLL_FUZZ_SECONDS=600 cargo test --release --test it fuzz` runs each reader for 600 seconds, and `PLIMSOLL_FUZZ_SEED=2` selects
 //! other random bytes.

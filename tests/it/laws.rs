@@ -21,8 +21,8 @@ use crate::workloads::{Case, Weighting, job_name, pick};
 
 const CASES: u32 = 150;
 
-/// Returns all policies that conserve work, also `slot:1`, under which tasks have to queue. Karma is excluded, since it may leave
-/// unallocated capacity idle.
+/// Returns all policies that conserve work, and `slot:1`, which makes tasks queue. Karma is excluded, since it may leave unallocated
+/// capacity idle.
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
     // Policies that decide in cycles are excluded, too: they leave room that the next cycle uses.
     let conserves = |policy: &PolicySpec| policy.runs().is_ok() && policy.row().name != "karma" && !policy.is_queued();

@@ -19,7 +19,7 @@ fn fragments(workload: &[Row], resource: usize, amounts: &[u64], devices: &[Devi
 }
 
 /// Returns the growth of the fragments, and the devices of one resource that a task gets on a machine with these free amounts. A part of a
-/// device is taken from the device on which the fragments grow least, ties to the lower number. Whole devices are chosen as under every
+/// device is taken from the device with the least growth of fragments, ties to the lower number. Whole devices are chosen as under every
 /// other rule.
 fn descent(
     workload: &[Row],
@@ -57,7 +57,7 @@ impl Simulation<'_> {
         descent(self.rows, resource, need, amounts, devices).map(|(_, way)| way)
     }
 
-    /// Returns the machine on which the fragments grow least, among the candidates with room and devices for a task; ties go to the lower
+    /// Returns the machine with the least growth of fragments, among the candidates with room and devices for a task; ties go to the lower
     /// index. `taken` has the parts of devices on each machine that are allocated in addition to those of the running tasks.
     pub fn steepest(
         &self,
@@ -76,7 +76,7 @@ impl Simulation<'_> {
     }
 }
 
-/// The expected numbers are computed by hand from the definition, mostly for two GPUs, one of which is half allocated, and 8 free cores.
+/// The expected numbers are computed by hand from the definition, mostly for one free GPU, one half free GPU, and 8 free cores.
 #[test]
 fn fragments_are_those_worked_out_by_hand() {
     let row = |tasks, cores: u64, gpu| Row { tasks, demand: vec![cores * 1000, gpu], ..Row::default() };

@@ -14,8 +14,8 @@ pub struct Hoard {
     pub gives_up: u64,
 }
 
-/// A gang that gave up, and the machines that were freed since the last round, which may have new room for the gang. In the round in which
-/// the gang gives up, the list is empty.
+/// A gang that gave up, and the machines that were freed since the last round, which may have new room for the gang. When the gang gives
+/// up, the list is empty.
 #[derive(Clone, Debug)]
 pub struct Sleeper {
     set: usize,

@@ -75,8 +75,8 @@ impl Simulation<'_> {
         minus(offer, &sum(held.chain(self.hoarded(machine)), offer.len()))
     }
 
-    /// Returns the free amounts on stranded machines: the next task of some queue may use the machine, and the machine has room for none of
-    /// these tasks. `blind` ignores labels and places.
+    /// Returns the free amounts on stranded machines: the next tasks of some queues may use the machine, but it has no room for any such
+    /// task. `blind` ignores labels and places.
     pub fn stranded(&self, blind: bool) -> Option<Vec<u64>> {
         let heads = self.heads();
         let has_room = |head: usize, machine: usize| {

@@ -81,7 +81,7 @@ pub struct Simulation<'a> {
     pub world: &'a World,
     /// The id of each user: its position in the order of first appearance.
     id: Vec<usize>,
-    /// By row: the time at which the row joined its user's queue, and 0 if it joined on arrival or 1 if `after` had delayed it.
+    /// The time at which each row joined its user's queue, and 0 if it joined on arrival or 1 if `after` had delayed it.
     pub released: Vec<Option<(u64, u8)>>,
     /// In the order of rows and numbers.
     pub tasks: Vec<Task>,
@@ -304,7 +304,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Returns the number of tasks of a row that fit on the empty machines on which it may ever start. If any event relabels a machine, the
+    /// Returns the number of tasks of a row that fit on the empty machines that it may ever use. If any event relabels a machine, the
     /// labels are ignored, because a machine may get any label.
     fn room_when_empty(&self, row: usize, need: &[u64], machines: &[Vec<u64>]) -> u64 {
         let Ask { label, place, .. } = &self.asks[row];

@@ -157,7 +157,7 @@ struct Run {
 struct Slow<'a> {
     case: &'a Case,
     leaf: [usize; 5],
-    /// By row: the waiting tasks, each with the number of times that it was stopped.
+    /// The waiting tasks of each row, each task with the number of times that it was stopped.
     waiting: Vec<BTreeMap<u64, u64>>,
     running: Vec<Run>,
     /// The time since which each group has exceeded its quota.

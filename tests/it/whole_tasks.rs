@@ -53,8 +53,7 @@ fn fits_alone(instance: &Instance, i: usize) -> bool {
     instance.users()[i].demand.iter().zip(instance.capacity()).all(|(demand, capacity)| demand <= capacity)
 }
 
-/// Returns the users in the order in which they get tasks, by a loop that examines every user and the whole allocation again before each
-/// task.
+/// Returns the user of each started task, in order, by a loop that examines every user and the whole allocation again before each task.
 fn rescan(whole: &WholeTasks, instance: &Instance) -> Vec<usize> {
     let users = instance.users();
     let (mut out, mut log) = (vec![false; users.len()], Vec::new());

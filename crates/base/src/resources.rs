@@ -72,8 +72,8 @@ impl Resources<Option<u64>> {
         self.map(Option::unwrap_or_default)
     }
 
-    /// Returns the first resource in which `usage + need` exceeds the limit, and the excess in base units. Resources that `need` does not
-    /// request are ignored. Ends the run if the sum overflows.
+    /// Returns the first resource with `usage + need` above the limit, and the excess in base units. Resources that `need` does not request
+    /// are ignored. Ends the run if the sum overflows.
     pub fn exceeded(&self, usage: &Resources, need: &Resources) -> Option<(usize, u64)> {
         (0..MAX_DIMS).filter(|d| need[*d] > 0).find_map(|d| {
             let sum = || usage[d] + need[d];

@@ -39,8 +39,8 @@ pub struct Sweep {
     pub windows: Vec<Span>,
 }
 
-/// The fates of the workers of a class of roles in one scenario, over all timings in which services wait for unreachable machines instead
-/// of moving (`Trial::while_waiting`).
+/// The fates of the workers of a class of roles in one scenario, over the timings of `Trial::while_waiting`: services wait for unreachable
+/// machines instead of moving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FateRow {
     /// The scenario.
@@ -55,8 +55,7 @@ pub struct FateRow {
     pub violated: BTreeSet<&'static str>,
 }
 
-/// The time to recover in a scenario under some clocks, over all timings in which services wait for unreachable machines instead of moving
-/// (`Trial::while_waiting`).
+/// The time to recover in a scenario under some clocks, over the timings of `Trial::while_waiting`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecoveryRow {
     /// The scenario.

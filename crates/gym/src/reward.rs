@@ -100,7 +100,7 @@ fn offered(dims: &[Dim]) -> Vec<(String, Better)> {
     let columns = runs_columns(dims).into_iter().filter(|column| column.value != Kind::Text);
     let good = columns.filter(|column| column.better != Better::Neither);
     let good = good.map(|column| (column.name, column.better));
-    // This run has no throughput, because none of its tasks has ended.
+    // This run has no throughput, because it records no end of a task.
     let ends = ["throughput_tasks_per_s"];
     good.filter(|(name, _)| ends.contains(&name.as_str()) || there.iter().any(|(known, _)| known == name)).collect()
 }

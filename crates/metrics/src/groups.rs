@@ -4,8 +4,8 @@
 //! every integral is exact. A change costs O(groups above the user · resources).
 //!
 //! A group's *request* of a resource is the allocation and pending demand of its users, plus the requests of its child groups, each cut to
-//! its maximum. Its *demand* is the request cut to its own maximum; its *due* is the demand cut to its minimum. While the group uses less
-//! than its due of any resource, it is *below its minimum*. If this state begins because the due has grown (a lender reclaims its
+//! its maximum. Its *demand* is the request cut to its own maximum; its *due* is the demand cut to its minimum. While the usage of any
+//! resource is less than the due, the group is *below its minimum*. If this state begins because the due has grown (a lender reclaims its
 //! guarantee), the time until the state ends is a *return*. If the state begins because tasks of the group have ended, that time is no
 //! return.
 //!
@@ -44,7 +44,7 @@ pub struct GroupSums {
     pub borrowed_us: u128,
     /// The part of the minimum that the group does not request and others may use.
     pub spare_us: u128,
-    /// The amount by which the usage is below the group's due.
+    /// The deficit: the due minus the usage, if positive.
     pub short_us: u128,
     /// The time below the due, in microseconds.
     pub below_us: u64,
@@ -367,7 +367,7 @@ mod tests {
         log.at(5, &[(2, 3, 3), (1, 4, 4)]);
         assert_eq!(log.log.holding(0, 0), Holding { used: 7, request: 7 });
         log.log.finish(Time(6 * S));
-        // The due of the parent is first 5, then 6; its usage is first 0, then 4.
+        // The parent's due is first 5, then 6; its usage is first 0, then 4.
         let parent = log.log.sums(0, 0);
         assert_eq!((parent.below_us, parent.short_us), (5 * S, u128::from((2 * 5 + 3 * 2) * S)));
         assert_eq!((parent.borrowed_us, parent.spare_us), (u128::from(S), u128::from(2 * S)));

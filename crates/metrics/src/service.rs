@@ -255,7 +255,7 @@ mod tests {
             let fair =
                 FairService::replay(&mut workload.source(), &capacity(), &weights, &window, horizon, &mut || true);
             let fair = Arc::new(fair.expect("a filling ends").expect("not stopped"));
-            // Each wait stands for a policy; policies serve users at different times.
+            // Each wait represents a policy, because policies serve users at different times.
             for wait in [0, 7, 90].map(Span::from_secs) {
                 let record = |shared| {
                     let measure = (window, horizon);

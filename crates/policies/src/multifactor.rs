@@ -67,7 +67,7 @@ impl Factors {
     }
 }
 
-/// Serves the user whose next task has the highest priority.
+/// Ranks users by the priority of their next task, the highest first.
 ///
 /// Cost: O(1) per rank; O(users) per period, for all ranks.
 struct Multifactor {

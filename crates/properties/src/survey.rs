@@ -56,7 +56,7 @@ pub enum Phase {
 pub struct Finding {
     /// The requirement.
     pub requirement: Requirement,
-    /// The number of instances on which the requirement was decided, up to the first that violates it.
+    /// The number of instances with a decided case, up to the first violation.
     pub instances: u64,
     /// The number of decided cases. Each lie, leave and growth counts, and so does each step of a climb.
     pub cases: u64,

@@ -22,7 +22,7 @@ pub(super) enum RecordedState {
     AsRecorded(String),
     /// A record lists the file, but the file has another digest, is missing, or is outdated.
     Broken,
-    /// No record lists the file. It was made by the user, by an earlier plan, or by a run whose receipt is damaged.
+    /// No record lists the file. It was made by the user, by an earlier plan, or by a run with a damaged receipt.
     Unlisted,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum RecordedState {
 /// `None` if the file differs from its record.
 pub(super) struct Records {
     files: BTreeMap<String, Option<String>>,
-    /// The tables of complete runs, by the folder whose figures may show them.
+    /// The tables of complete runs that the figures of a folder may show, by folder.
     tables: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 

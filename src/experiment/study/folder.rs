@@ -159,9 +159,9 @@ fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another command or plan, or of a replay of another file; The commands `run` and `replay` require
-/// this. A plan whose input file was edited is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference,
-/// or if the record that would identify the plan is damaged and no run belongs to this plan; [`Error::Io`].
+/// Checks that a folder has no results of another command or plan, or of a replay of another file. The commands `run` and `replay` require
+/// this. A plan with an edited input file is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference, or
+/// if the record that would identify the plan is damaged and no run belongs to this plan; [`Error::Io`].
 pub fn check(study: &Study, folder: &Path) -> Result<()> {
     match plan_there(folder)? {
         Found::Whole(there) if there != study.text => return Err(other_results(study, folder, &there)?),
@@ -224,7 +224,7 @@ fn check_inputs(plan: &Plan, digests: &Digests, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether the folder has runs of this study, or no runs at all. Errors: [`Error::Io`].
+/// Returns whether the folder has runs of this study or no runs. Errors: [`Error::Io`].
 fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
     let mut none = true;
     for place in places(folder)? {

@@ -1,8 +1,8 @@
 //! The table `[sweep]` of a plan: axes with their values, and the resulting cells.
 //!
 //! A key with a list or a range is an axis; `zip` combines keys that change together, and `variant` has named sets of changes. The cells
-//! are all combinations of points of the axes, except the excluded combinations; the first axis varies slowest. Keys whose values are
-//! compared within every cell, such as policies and seeds, cannot be axes.
+//! are all combinations of points of the axes, except the excluded combinations; the first axis varies slowest. Policies, seeds and other
+//! keys with values that are compared within every cell cannot be axes.
 
 use std::collections::HashMap;
 
@@ -344,7 +344,7 @@ fn spread(range: &Node, name: &str) -> Result<Vec<Node>> {
         return Err(wrong(&format!("'{}' is unknown", stranger.key)));
     }
     let (from, to, step) = (number("from")?, number("to")?, number("step")?);
-    // If the last value exceeds `to` by at most half a millionth of a step, the excess is due to rounding, and the value is included.
+    // If the last value exceeds `to` by at most half a millionth of a step, this is a rounding error, and the value is included.
     let many = ((to - from) / step + 5e-7).floor();
     if step <= 0.0 || !(0.0..10_000.0).contains(&many) {
         return Err(wrong("the range has no values"));

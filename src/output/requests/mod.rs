@@ -152,8 +152,8 @@ impl Requests {
         if self.text.is_empty() { String::new() } else { format!("\n{}", self.text) }
     }
 
-    /// Draws the requested figures of a study, or the figures of every report if none is requested; for a sweep, the figures over all
-    /// cells. `only` are names of figures or of built-in kinds; if it is empty, all figures are drawn.
+    /// Draws the requested figures of a study, or by default the figures of every report; for a sweep, the figures over all cells. `only`
+    /// are names of figures or of built-in kinds; if it is empty, all figures are drawn.
     ///
     /// Errors: an unknown name, a damaged table.
     pub fn draw(&self, whole: &Whole, only: &[String]) -> Result<Gallery> {

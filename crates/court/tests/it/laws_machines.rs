@@ -152,8 +152,8 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
     }
 }
 
-/// YuniKorn and the capacity scheduler resolve ties by position in the file. The other policies resolve ties by name, and names decide
-/// nothing else. To avoid ties, their states have weights of many digits and a running workload in every leaf.
+/// YuniKorn and the capacity scheduler resolve ties by position in the file. The other policies use names only to resolve ties. To avoid
+/// ties, their states have weights of many digits and a running workload in every leaf.
 #[test]
 fn names_decide_ties_alone() {
     let registry = Registry::default();

@@ -143,8 +143,8 @@ const LAYOUTS: [(&str, &str, u32); 4] = [
     ("two machines of victims", "machines = \"2x2c\"", 2),
 ];
 
-/// Returns a state in which victims start in the first rounds, and requests arrive for the sixth round. `victims` and `requests` are true
-/// if the victims or the requests are gangs.
+/// Returns a state with victims that start in the first rounds, and requests that arrive for the sixth round. `victims` and `requests` are
+/// true if the victims or the requests are gangs.
 fn text((_, policy, own, other): &Case, machines: &str, cores: u32, victims: bool, requests: bool) -> String {
     let mut text = format!("{machines}\n[policy]\n{policy}\n[[group]]\nname = \"own\"\n{own}\n");
     if let Some(other) = other {

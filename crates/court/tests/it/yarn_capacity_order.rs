@@ -6,8 +6,8 @@
 use crate::decide;
 use std::fmt::Write as _;
 
-/// Returns the order in which one container of each queue starts. A queue is its guarantee in percent, its usage in percent of the
-/// guarantee, and its priority.
+/// Returns the names of the queues, ordered by the starts of one container each. A queue is its guarantee in percent, its usage in percent
+/// of the guarantee, and its priority.
 fn order(by_priority: bool, queues: &[(u32, u32, u32)]) -> String {
     let ordering = if by_priority { "priority-utilization" } else { "utilization" };
     let mut text = "[capacity]\nmemory_mib = 1000\n[policy]\npreemption = false\nresources = \"memory\"\n".to_owned();

@@ -50,7 +50,7 @@ fn queues_with_guarantees() {
     assert_eq!(decide("yunikorn-fair", &urgent.replace("priority = false", "priority = true")).launched()[0], "w1");
 }
 
-/// Checks the order in which one task of each queue starts: `fair` with ratios before priorities, `urgent` with priorities before ratios.
+/// Checks the order of the starts of one task per queue: `fair` with ratios before priorities, `urgent` with priorities before ratios.
 fn sorted(guaranteed: [u32; 4], used: [u32; 4], priorities: [u32; 4], fair: [&str; 4], urgent: [&str; 4]) {
     let mut state = "[capacity]\nmemory = 1000\nvcore = 1000\n".to_owned();
     for at in 0..4 {

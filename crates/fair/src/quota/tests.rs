@@ -67,7 +67,7 @@ fn all_methods_give_what_is_defined() {
         at_a_boundary += usize::from(buckets.iter().any(|bucket| full(&bucket)));
         nothing_full += usize::from(sorted.content.iter().zip(&buckets).all(|(held, bucket)| *held < bucket.high));
     }
-    // The draws must include the cases in which the article's strict test finds no boundary.
+    // The draws must include cases without a boundary under the article's strict test.
     assert!(rounds >= 5 && at_a_boundary > 1000 && nothing_full > 1000, "{rounds} {at_a_boundary} {nothing_full}");
 }
 

@@ -33,8 +33,8 @@ pub struct Envy {
 
 /// Computes the envy among `users`.
 ///
-/// Returns `None` if no user is backlogged. Cost: O(n · skyline · dims), plus O(s log s) for the s users whose bundle is not contained in
-/// the largest bundle.
+/// Returns `None` if no user is backlogged. Cost: O(n · skyline · dims), plus O(s log s) for the s users with a bundle that the largest
+/// bundle does not contain.
 pub fn envy<'a>(users: impl Iterator<Item = UserSnapshot<'a>> + Clone) -> Option<Envy> {
     let skyline = skyline(users.clone().map(|user| per_weight(&user)));
     let mut result = Envy { max_bounded: None, count: 0, unbounded: 0, users: 0 };

@@ -2,8 +2,8 @@
 //!
 //! The part of user i is w_ij / Σ_k w_kj of each resource j, where the sum is over all active users k. Sharing benefits the user at an
 //! instant if its bundle runs at least as many of its tasks as its part would, where both numbers are at most the number of its tasks.
-//! Tasks are counted as in the property check ([`Wants`](plimsoll_fair::Wants)), with divisible tasks. A user that runs 2 tasks, and whose
-//! part would run 2.7 tasks, therefore counts as below its part. Only backlogged users are evaluated. Source: Ghodsi et al., NSDI 2011, §3
+//! Tasks are counted as in the property check ([`Wants`](plimsoll_fair::Wants)), with divisible tasks. A user that runs 2 tasks therefore
+//! counts as below its part if the part would run 2.7 tasks. Only backlogged users are evaluated. Source: Ghodsi et al., NSDI 2011, §3
 //! (sharing incentive).
 
 use super::{At, Metrics, mean};
@@ -45,7 +45,7 @@ pub fn standings<'a>(
 pub struct Incentive {
     /// The smallest ratio.
     pub min_ratio: f64,
-    /// The number of users whose ratio is below 1 by more than [`TOLERANCE`].
+    /// The number of users with a ratio more than [`TOLERANCE`] below 1.
     pub below: usize,
     /// The number of evaluated users.
     pub users: usize,

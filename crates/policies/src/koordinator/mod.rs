@@ -24,8 +24,8 @@
 //!
 //! Departures: revocation is on (`revoke = false` is the source's default) and immediate; minimums are unscaled by default (the source
 //! always scales them, see the variant); no pod is displaced for a pod that its quota would not admit afterwards (the source then stops
-//! pods in vain); no pods are exempt, and quotas are in one tree. Without a file every user is a group with its weight, no minimum and no
-//! maximum.
+//! pods without benefit); no pods are exempt, and quotas are in one tree. Without a file every user is a group with its weight, no minimum
+//! and no maximum.
 
 mod runtime;
 

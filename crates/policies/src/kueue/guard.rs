@@ -102,7 +102,7 @@ impl<'a> Guard<'a> {
         self.claims(session, next.queue, |claims| claims.waiting.contains(&next.user))
     }
 
-    /// Returns whether displacing these targets (none of which is a claim) for a workload increases the order. The snapshot is unchanged
+    /// Returns whether displacing these targets for a workload increases the order. No target may be a claim. The snapshot is unchanged
     /// afterwards.
     pub fn is_worth_it(
         &self,

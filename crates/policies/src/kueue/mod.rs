@@ -163,8 +163,8 @@ impl Kueue {
         Ok(Kueue { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, stale: true })
     }
 
-    /// Returns the heads of all queues, and the workloads that are set aside. With blocked heads (the fault of `kueue@7101`), the head of
-    /// each queue is its first workload, as long as any of these first workloads fits.
+    /// Returns the heads of all queues, and the workloads that cannot start now, with reasons. With blocked heads (the fault of
+    /// `kueue@7101`), the head of each queue is its first workload, as long as any of these first workloads fits.
     fn heads<'a>(
         &'a self,
         session: &Session,

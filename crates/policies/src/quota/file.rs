@@ -80,7 +80,7 @@ pub struct GroupEntry {
     pub name: String,
     /// The place of the name, if the tree has an entry for the group.
     pub place: Place,
-    /// Whether the tree has an entry for the group; without an entry, the group may use nothing of the tree.
+    /// Whether the tree has an entry for the group; otherwise its quota in the tree is zero.
     pub stated: bool,
     /// The index of the parent group in the file; `None` directly under the cluster.
     pub parent: Option<usize>,
@@ -141,7 +141,7 @@ impl QuotaFile {
     }
 }
 
-/// Reads the content of a table whose name is at `place`; the list of users is in `folder`.
+/// Reads the content of a table; `place` is the place of its name. The list of users is in `folder`.
 fn file(top: &Node, place: &Place, folder: &Path) -> Result<QuotaFile> {
     top.known(&TOP, "", "")?;
     let variant = choice(top, "variant", Variant::ALL)?;

@@ -1,9 +1,9 @@
 //! The leaves that wait for quota, and the changes that could end the wait. A round visits only users for which the decision may have
 //! changed.
 //!
-//! A leaf group with refused users waits at one group (itself or an ancestor) for one resource: as long as the group lacks the amount of
-//! this resource that the smallest of their requests needs, none of the users may start. The leaf is tried again when that group changes,
-//! or when the water level of its siblings has risen enough.
+//! A leaf group with refused users waits at one group (itself or an ancestor) for one resource: no refused user may start while the group
+//! lacks the amount of this resource that their smallest request needs. The leaf is tried again when that group changes, or when the water
+//! level of its siblings has risen enough.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

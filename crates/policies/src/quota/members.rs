@@ -15,7 +15,7 @@ pub(super) enum MemberState {
     Refused,
 }
 
-/// The number of resources whose amounts are stored inline; most runs have two resources.
+/// The maximum number of resources with amounts stored inline; most runs have two resources.
 const NEAR: usize = 2;
 
 /// A user as of its last update; it fits one cache line.

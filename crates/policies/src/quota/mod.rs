@@ -1,10 +1,10 @@
 //! Quota groups: a user's tasks start only while its group, and every group above it, stays within its runtime quota.
 //!
-//! In each resource independently, the capacity is divided among the groups by water-filling, with the ratios as the widths of the
-//! buckets. A group's runtime quota is its amount at the water level. It is between its minimum and its request, which is the allocation
-//! plus the pending demand of its users, cut to its maximum. The group furthest below its quota is served first: the lowest used / runtime
-//! quota, for the resource in which this quotient is largest. Inside a group priority decides, then FIFO or FAIR. When a group that lent a
-//! part of its minimum requests it again, other groups may be above their quotas. `reclaim` is the rule for these groups.
+//! In each resource independently, the capacity is divided among the groups by water-filling, with the ratios as the widths of the buckets.
+//! A group's runtime quota is its amount at the water level. It is between its minimum and its request, which is the allocation plus the
+//! pending demand of its users, cut to its maximum. The group furthest below its quota is served first: the lowest used / runtime quota,
+//! for the resource with the largest quotient. Inside a group priority decides, then FIFO or FAIR. When a group that lent a part of its
+//! minimum requests it again, other groups may be above their quotas. `reclaim` is the rule for these groups.
 //!
 //! Labels may have their own trees: the current capacity of the machines with a label is divided among the groups that request this label,
 //! by water-filling. The default tree divides the machines without any of these labels.

@@ -97,7 +97,7 @@ impl Overdue {
         }
         let mut over = BTreeMap::new();
         for &at in &self.watched {
-            // If the total is enough for all groups, none is over its quota.
+            // If the total is enough for all groups, no group is over its quota.
             let Some(level) = tree.level((at / self.dims) as u32, at % self.dims) else { continue };
             let level = Needed::At(level);
             // The groups are visited from the highest needed level down. Groups that need at most the current level are within their

@@ -9,7 +9,7 @@ use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
 
 const EXPECTED: &str = "the columns user and group";
 
-/// Adds the users of a list to the groups of a file. A name that ends in `*` stands for all names with this beginning, as in the file.
+/// Adds the users of a list to the groups of a file. A name that ends in `*` matches all names with this beginning, as in the file.
 ///
 /// Errors: [`Error::Io`](plimsoll_base::error::Error::Io), and [`Error::Trace`](plimsoll_base::error::Error::Trace) with line and column
 /// for other columns, an unknown group, a group that has child groups, and a user with two groups or two rows.

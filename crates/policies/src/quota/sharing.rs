@@ -268,7 +268,7 @@ impl Sharing {
             let tree = &mut self.tree;
             self.gates.risen(|set, d| tree.level(set, d), &mut woken);
         }
-        // Sorted by the order of the file, so that the order in which leaves began to wait has no effect.
+        // Leaves are sorted in file order, so that the order of their waits has no effect.
         woken.sort_unstable();
         woken.dedup();
         for leaf in woken {
@@ -337,7 +337,7 @@ impl Sharing {
         Ok(stale)
     }
 
-    /// Returns the amounts by which groups have been above their quotas for too long. Each group comes after its descendants.
+    /// Returns the excess of each group that has been above its quota for too long. Each group follows its descendants.
     pub fn take_back(&mut self, now: Time) -> Vec<TakeBack> {
         let Some(overdue) = &self.overdue else { return Vec::new() };
         let due = overdue.due(&mut self.tree, now);

@@ -238,8 +238,8 @@ impl Cycle<'_, '_, '_> {
         }
     }
 
-    /// Cancels unneeded preemptions, within the limits of queues. In the variants in which all waiting jobs displace others (issues 390,
-    /// 3729 and 3869), jobs preempt each other within a cycle. This is the reproduced fault, so these preemptions remain.
+    /// Cancels unneeded preemptions, within the limits of queues. In the variants of issues 390, 3729 and 3869, jobs preempt each other
+    /// within a cycle. This is the reproduced fault, so launches that will not be carried out keep their victims.
     pub fn spare(&mut self) {
         if !self.promised.is_empty() {
             return;

@@ -1,9 +1,9 @@
 //! Hierarchical dominant shares, in floats as in Volcano: ties and the fault of issue 1661 depend on float arithmetic.
 //!
-//! A job is saturated if it has all that it requests of some resource, or if it requests a used-up resource. A node is saturated if all
-//! its jobs and children are saturated. The vector of an inner node is the sum of its children's vectors. Vectors of unsaturated children
-//! are scaled down to the least dominant share among them; vectors of saturated children are not scaled. Queues are compared from the root
-//! down: saturated nodes sort last, then shares are divided by weights, which count as at least 1.
+//! A job is saturated if its allocation covers its request of some resource, or if it requests a used-up resource. A node is saturated if
+//! all its jobs and children are saturated. The vector of an inner node is the sum of its children's vectors. Vectors of unsaturated
+//! children are scaled down to the least dominant share among them; vectors of saturated children are not scaled. Queues are compared from
+//! the root down: saturated nodes sort last, then shares are divided by weights, which count as at least 1.
 //!
 //! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are computed in the order of the tree; the source's order
 //! is unspecified.

@@ -56,7 +56,7 @@ pub struct VolcanoCycle<'c> {
 enum SpareTasks {
     /// The tasks beyond the minimum of a job.
     Beyond,
-    /// In addition, the last task of a job whose minimum is one task.
+    /// In addition, the last task of a job with a minimum of one task.
     Single,
     /// In addition, all tasks of a gang.
     Whole,
@@ -258,8 +258,8 @@ impl VolcanoCycle<'_> {
         units.iter().filter(loses).copied().collect()
     }
 
-    /// Returns the tasks whose queue sorts behind the requester's once the requester's task is added and the victim is removed. Each
-    /// victim is judged alone.
+    /// Returns the tasks of queues that sort behind the requester's queue once the requester's task is added and the victim is removed.
+    /// Without the guard, each victim is judged alone.
     fn by_hierarchy(
         &self,
         hierarchy: &Hierarchy,

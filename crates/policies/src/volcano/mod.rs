@@ -5,7 +5,7 @@
 //!
 //! - *Proportion*: the cluster is divided by `weight`. A queue deserves at most its requests and its `capability`, and at least its
 //!   `guarantee`.
-//! - *Capacity*: `deserved`, `guarantee` and `capability` are given in the file.
+//! - *Capacity*: the file defines `deserved`, `guarantee` and `capability`.
 //! - *Drf*: hierarchical dominant shares over nested groups with weights; there are no deserved amounts.
 //!
 //! The other plugins are those of the default configuration of August 2026: priority and gang in the first tier, drf in the second. Neither

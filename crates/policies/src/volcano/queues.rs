@@ -359,7 +359,8 @@ impl Quotas {
         }
     }
 
-    /// Returns the largest ratio of a queue's usage to its deserved amount; a queue whose given deserved amount is zero counts as full.
+    /// Returns the largest ratio of a queue's usage to its deserved amount. If it deserves zero, the ratio is 1 under capacity and
+    /// otherwise 0.
     pub fn share(&self, deserved: &Resources, held: &Resources) -> (u64, u64) {
         let parts = (0..self.dims).filter(|d| deserved[*d] > 0).map(|d| (held[d], deserved[d]));
         let largest = parts.max_by(|one, other| compare_parts(*one, *other));

@@ -37,7 +37,7 @@ pub fn part(amounts: SignedAmounts, num: u128, den: u128) -> SignedAmounts {
     })
 }
 
-/// The rules by which amounts are compared.
+/// The rules for comparing amounts.
 #[derive(Clone, Copy, Debug)]
 pub struct Calculator {
     /// The only resource that counts, if any.
@@ -55,7 +55,7 @@ impl Calculator {
         (0..dims).filter(move |d| only.is_none_or(|only| only == *d))
     }
 
-    /// Returns the resources whose total is positive, each with the divisor for its part: the total, or 1 if only one resource counts.
+    /// Returns the resources with a positive divisor, and the divisor: the total, or 1 if only one resource counts.
     fn parted(&self) -> impl Iterator<Item = (usize, i128)> + use<'_> {
         let whole = |d: usize| (d, if self.only.is_some() { 1 } else { self.whole[d] });
         self.dims().map(whole).filter(|(_, whole)| *whole > 0)

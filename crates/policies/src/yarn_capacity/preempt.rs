@@ -56,7 +56,7 @@ impl YarnCapacity {
         stopped
     }
 
-    /// Preempts by the guarded rule. A container whose queue stays within its ideal amount starts on one machine, in the room of
+    /// Preempts by the guarded rule. If its queue stays within its ideal amount, a container starts on one machine, in the room of
     /// containers beyond the ideal amounts of other queues. A gang is placed task by task. If the room does not suffice, no container is
     /// preempted.
     fn preempt_for(

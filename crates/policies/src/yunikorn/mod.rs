@@ -9,14 +9,13 @@
 //! With `[policy] priority = false` ratios precede priorities.
 //!
 //! *Preemption.* An ask preempts if it fits nowhere, or exceeds a maximum, and a guarantee covers it: the guarantee of its queue, or else
-//! the least remainder of the guarantees of the queue's ancestors. Victims are allocations of other queues that are no more urgent than
-//! the ask (including the priorities of queues), the youngest first. If an ancestor of the ask's queue is exactly at its maximum, the
-//! victims are below the lowest such ancestor. The queue of a victim has no guarantee, or exceeds its guarantee in a resource of the ask.
-//! Guarantees of ancestors count for a queue as well. The exception is an ask whose queue has a guarantee: then the guarantees of the
-//! ancestors of this queue do not count. All victims together are within the remainder of the ask's guarantee (YUNIKORN-3459). On each
-//! machine the victims that reduce the shortage are tried before the others; the machine with the fewest victims is selected, and the ask
-//! starts on it. If a maximum prevents the start, or if the victims have less than the ask needs, further victims are added until they
-//! have as much.
+//! the least remainder of the guarantees of the queue's ancestors. Victims are allocations of other queues that are no more urgent than the
+//! ask (including the priorities of queues), the youngest first. If an ancestor of the ask's queue is exactly at its maximum, the victims
+//! are below the lowest such ancestor. The queue of a victim has no guarantee, or exceeds its guarantee in a resource of the ask.
+//! Guarantees of ancestors count for a queue as well. If the ask's queue has a guarantee, those of the ancestors of this queue do not
+//! count. All victims together are within the remainder of the ask's guarantee (YUNIKORN-3459). On each machine the victims that reduce the
+//! shortage are tried before the others; the machine with the fewest victims is selected, and the ask starts on it. If a maximum prevents
+//! the start, or if the victims have less than the ask needs, further victims are added until they have as much.
 //!
 //! Source: Apache YuniKorn core (August 2026): `sorters.go`, `resources.go`, `queue.go`, `preemption.go`, and the issues that the variants
 //! name. Two defects are unchanged in the source: a victim may be larger than its queue's excess over the guarantee (YUNIKORN-3492); the
@@ -131,8 +130,8 @@ impl YuniKorn {
         Resources::from_fn(|d| nearest(d).unwrap_or(capacity[d]))
     }
 
-    /// Returns the urgency of a queue: the priority of the most urgent ask in it or below it (0 is the most urgent), minus the `priority`
-    /// of each queue on the path to this ask.
+    /// Returns the urgency of a queue: the minimum, over its own and its descendants' asks, of the ask's priority (0 is the most urgent)
+    /// minus the `priority` of each queue on the path to the ask.
     fn urgency(&self, tree: &Tree, table: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
         let own = table(at).map(i64::from);
         let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, table, *child));

@@ -102,7 +102,7 @@ impl Books {
         }
     }
 
-    /// Creates separate books for this number of labels, and for task sets that require none of these labels; [`Books::set_capacity`] sets
+    /// Creates separate books for this number of labels, and for task sets that do not require these labels; [`Books::set_capacity`] sets
     /// the capacity of each. Panics: if accounts are open already (a programmer error).
     pub fn keep_apart(&mut self, labels: usize) {
         assert!(self.accounts.is_empty(), "must be called before the first account is opened");

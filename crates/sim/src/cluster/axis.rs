@@ -1,8 +1,8 @@
 //! Classes of amounts. A class is a quarter of an octave wide, or a whole octave for amounts that are small compared with the largest
 //! machine.
 //!
-//! Every class costs a bit change whenever a machine's free amount passes it, and a full machine on which a core becomes free passes all
-//! classes below one core. Small amounts have few classes because small tasks rarely have to search for room.
+//! Every class costs a bit change whenever a machine's free amount passes it, and if a core of a full machine becomes free, all classes
+//! below one core are passed. Small amounts have few classes because small tasks rarely have to search for room.
 
 /// The number of octaves below the largest machine with classes of a quarter octave.
 const FINE: u32 = 6;

@@ -1,7 +1,7 @@
 //! Finds the machine with the free amounts that are best aligned with the demand: dot-product.
 //!
 //! Machines of one kind (of equal capacity) with the same free amounts form a group of *equals*: they have the same score, and the first
-//! of them is the best. Groups of one kind with the same classes of free amounts form a cell, and these classes bound the score of all its
+//! one is the best. Groups of one kind with the same classes of free amounts form a cell, and these classes bound the score of all its
 //! members. Cells are searched in order of their bounds, the highest first, as long as the bound is above the best score so far. Cost:
 //! O(cells with machines · resources), plus the groups of equals in the searched cells, regardless of the number of machines.
 

@@ -63,7 +63,7 @@ impl Hardware {
         Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients: Gradients::default() }
     }
 
-    /// Sets the mix of tasks for which fragmentation is measured, and by which `fgd` places tasks.
+    /// Sets the mix of tasks that defines fragmentation, for measurement and for placement by `fgd`.
     pub fn measure_by(&mut self, mix: Mix) {
         self.mix = Some(mix);
         self.gradients = Gradients::default();

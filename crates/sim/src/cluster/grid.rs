@@ -1,8 +1,8 @@
 //! Finds the machine with the lowest score: best-fit, worst-fit and spread.
 //!
 //! The classes of its free amounts determine the cell of a machine. Inside a cell, machines are in order of their score. Cells without
-//! enough of a resource are skipped. If all machines of a cell have room, the first one is the best of the cell. In a cell whose class
-//! contains the demand, machines are tested one after the other until one fits. Bounds over blocks of adjacent machines would not help:
+//! enough of a resource are skipped. If all machines of a cell have room, the first one is the best of the cell. If a cell has the demand's
+//! class of some resource, machines are tested one after the other until one fits. Bounds over blocks of adjacent machines would not help:
 //! nearly every block has a machine that is almost full, or one that has much of a resource that the demand does not need.
 
 use std::collections::BTreeSet;
@@ -137,8 +137,8 @@ impl Grid {
         self.measure.planned(machine, free, tasks)
     }
 
-    /// Returns the machine with the lowest score among those that have room, are in the scope and are accepted by `also`; ties go to the
-    /// lower index.
+    /// Returns the machine with the lowest score, among the machines in the scope with room that `also` accepts; ties go to the lower
+    /// index.
     pub fn search(&self, index: &Index, need: &[u64], scope: Scope<'_>, also: impl Fn(usize) -> bool) -> Option<usize> {
         if self.axes.is_empty() || scope.at_most(index.len()) <= index.len() / 16 {
             let scored = index.each(need, scope).map(|machine| (self.measure.measure(index, machine), machine));

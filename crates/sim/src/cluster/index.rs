@@ -115,7 +115,7 @@ impl Index {
         self.freed(machine);
     }
 
-    /// Updates the stored searches for a machine whose free amounts have grown, or that is present again.
+    /// Updates the stored searches for a machine that has more free amounts or is present again.
     fn freed(&mut self, machine: usize) {
         if self.is_alone() {
             return;

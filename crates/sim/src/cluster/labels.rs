@@ -54,8 +54,8 @@ impl LabelIndex {
 
     /// Returns the class of machines for which an expression is true.
     ///
-    /// Errors, as a message to which the caller adds the place in the input: the problem of the expression and its position, or a label
-    /// that is neither carried nor declared, with the known labels.
+    /// Errors, as a message without the place in the input: the problem of the expression and its position, or a label that is neither
+    /// carried nor declared, with the known labels.
     pub fn class(&mut self, text: &str) -> Result<ClassId, String> {
         if let Some(class) = self.known.get(text) {
             return Ok(*class);

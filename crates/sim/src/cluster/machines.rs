@@ -16,7 +16,7 @@ use super::rules::Placement;
 use super::scope::{MachineSet, Scope};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-/// Number of draws of random placement; if none of them fits, the machines that fit are enumerated.
+/// Number of draws of random placement; if no drawn machine fits, the machines that fit are enumerated.
 const DRAWS: u32 = 32;
 
 /// The data of a placement rule's search besides the index.
@@ -287,7 +287,7 @@ impl Machines {
 }
 
 /// Returns a random machine that fits; each has the same probability. The result is the first fitting one of several draws among all
-/// machines. If none of the drawn machines fits, it is a draw among the machines that fit.
+/// machines. If no drawn machine fits, it is a draw among the machines that fit.
 fn draw(
     rng: &mut ChaCha8Rng,
     index: &Index,

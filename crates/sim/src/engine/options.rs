@@ -37,7 +37,7 @@ pub struct Options {
     pub fall_back: Option<Span>,
     /// The time for which gangs keep incomplete reservations. If absent, gangs make no reservations.
     pub hoard: Option<Span>,
-    /// The rule by which tasks obtain the room of running tasks. If absent, the run has no preemption rule.
+    /// The rule that preempts running tasks for waiting tasks. If absent, the run has no preemption rule.
     pub preempt: Option<Preempt>,
     /// Limits and costs of preemption.
     pub preemption_limits: PreemptionLimits,

@@ -1,8 +1,7 @@
 //! The interface between the engine and a rule that preempts running tasks. The rule selects the victims and states the reason.
 //!
 //! A rule proposes victims. The engine checks the proposal, gives notice, and stops the tasks. As the proposal requires, it reserves their
-//! room or leaves the room open. Tasks marked stable are never preempted, and are hidden from rules; a gang is stopped as a whole or not
-//! at all.
+//! room or leaves the room open. Tasks marked stable are never preempted, and are hidden from rules; a gang is only stopped as a whole.
 
 use std::ops::ControlFlow;
 
@@ -59,7 +58,7 @@ pub struct Head {
     pub footprint: Resources,
     /// Number of its waiting tasks.
     pub tasks: u32,
-    /// Whether all its tasks start together or none of them does.
+    /// Whether its tasks may only start together.
     pub gang: bool,
 }
 

@@ -14,7 +14,7 @@ use plimsoll_base::units::{JobId, Resources, Span, Time, UserId};
 pub struct WorkloadFindings {
     /// Rows read.
     pub rows: u64,
-    /// The end of the last task if every task starts as soon as it is submitted and has no stage or job to wait for.
+    /// The end of the last task if each task starts once it is submitted and the stages and job that it waits for have ended.
     pub earliest_end: Time,
     /// The number of jobs with stages that wait for one another, and the name of the first of these jobs.
     pub deadlocked: (u64, Option<String>),
@@ -47,8 +47,8 @@ struct StageRow {
 
 /// Reads a source to its end and returns the findings. `machines` has the kinds of machines; if it is empty, sizes are not checked.
 ///
-/// Errors: those of the source, and [`Error::Mismatch`] for a row whose user or preceding job differs from that of the earlier rows of its
-/// job, and for a row that waits for a stage that its job does not have.
+/// Errors: those of the source, and [`Error::Mismatch`] if the user or the preceding job of a row differs from that of the earlier rows of
+/// its job, or if a row waits for a stage that its job does not have.
 pub fn inspect(source: &mut dyn Source, machines: &[Resources]) -> Result<WorkloadFindings> {
     let mut findings = WorkloadFindings::default();
     let mut open: BTreeMap<JobId, JobShape> = BTreeMap::new();
@@ -141,8 +141,8 @@ fn close(
 }
 
 impl JobShape {
-    /// Returns the end of the job if each row starts as soon as it is submitted and the stages that it waits for have ended. There must be
-    /// no cycle of stages.
+    /// Returns the end of the job if each row starts once it is submitted and the stages that it waits for have ended. There must be no
+    /// cycle of stages.
     fn earliest_end(&self) -> Time {
         let mut ends: BTreeMap<u32, Time> = BTreeMap::new();
         loop {

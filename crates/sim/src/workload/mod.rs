@@ -62,7 +62,7 @@ pub struct TaskSet {
     pub after: Vec<u32>,
     /// The priority, from 0 (most urgent) to 9.
     pub priority: u8,
-    /// Whether all tasks start together or not at all.
+    /// Whether the tasks may only start together.
     pub gang: bool,
     /// A label expression that the machine must satisfy, an index into [`Source::label_name`].
     pub label: Option<u32>,

@@ -19,7 +19,7 @@ pub struct Quantiles {
     pub mean: f64,
 }
 
-/// Counts of values in buckets whose width grows with the value.
+/// A histogram of weighted values; larger values have wider buckets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Histogram {
     /// Weight and weighted sum of the values in each bucket.
@@ -60,7 +60,7 @@ impl Histogram {
     }
 }
 
-/// Returns the quantiles of values with weights, which are given in ascending order; without values, all quantiles are zero.
+/// Returns the quantiles of values with weights, in ascending order; without values, all quantiles are zero.
 pub(super) fn weighted_quantiles(points: &[(f64, f64)]) -> Quantiles {
     let total: f64 = points.iter().map(|(_, weight)| weight).sum();
     let at = |share: f64| {

@@ -19,7 +19,7 @@ const POINTS: usize = 8;
 /// `1:1,1.25:4`, loads and slowdowns.
 ///
 /// With ` by size` after the points, they apply to a task that uses as much memory as the machine has. Other tasks slow down in proportion
-/// to their memory, because a task waits for its missing pages, whose number is proportional to its memory.
+/// to their memory, because a task waits for its missing pages, and their number is proportional to its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
     /// Loads and slowdowns, in millionths; only the first `len` are used.

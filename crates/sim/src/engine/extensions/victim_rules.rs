@@ -234,8 +234,8 @@ pub fn share_with(policy: &dyn Policy, user: UserId, pending: Pending, books: &B
 }
 
 impl ShareOrder {
-    /// Returns the users whose shares, after their pending losses, are above this share. The largest share is first; among equal shares
-    /// the user that appeared last is first.
+    /// Returns the users with shares above this share after their pending losses. The largest share is first; among equal shares the user
+    /// that appeared last is first.
     fn ahead_of(&mut self, share: Rank, shares: &dyn Shares, running: &dyn RunningView, books: &Books) -> Vec<UserId> {
         let users = || (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
         if self.ahead.0 != Some(running.version()) {

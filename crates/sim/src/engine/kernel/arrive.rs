@@ -318,8 +318,8 @@ impl Kernel<'_> {
         self.intake.released = released;
     }
 
-    /// Lists a set whose request becomes known, or removes it from its queue until then. Returns `false` if the set already has this
-    /// state, or has no waiting tasks.
+    /// Adds a set to its queue when its request becomes known, or removes it until then. Returns `false` if the set already has this state,
+    /// or has no waiting tasks.
     pub fn list(&mut self, slot: SetSlot, listed: bool) -> bool {
         let set = &mut self.work.sets[slot];
         if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {

@@ -133,8 +133,7 @@ impl Kernel<'_> {
             // task is an entry of its own.
             let (entries, each) = if alone { (count, 1) } else { (1, count) };
             for _ in 0..entries {
-                // With devices, tasks are allocated one by one, because the choice of a task's devices depends on what is left of the
-                // machine.
+                // With devices, tasks are allocated one by one, because the choice of a task's devices depends on the free devices.
                 (0..each).for_each(|_| self.site.machines.allocate(machine, self.work.sets.needs(slot).1));
                 let set = &mut self.work.sets[slot];
                 let first = set.number;

@@ -5,7 +5,7 @@
 //! search thus skips blocks without a fitting demand, and its cost is charged to the queues it finds.
 //!
 //! Two simpler designs collapse at 10^4 users. One is a linear scan over users. The other compares with the largest free amount of each
-//! resource over all machines, and finds queues again and again whose next task fits no single machine.
+//! resource over all machines, and again and again finds queues with a next task that fits no single machine.
 
 use super::ids::QueueId;
 use crate::cluster::Machines;
@@ -254,7 +254,7 @@ pub const CLASSES: usize = 16;
 /// Classes of demands, each with a floor: its members need at least this amount of every resource but the leading one.
 ///
 /// The first sixteen combinations become classes of equal demands. Any further combination joins the class with the highest floor that it
-/// reaches. A combination that reaches no floor joins the lowest class, whose floor is lowered.
+/// reaches. A combination that reaches no floor joins the lowest class and lowers its floor.
 #[derive(Clone, Debug)]
 pub struct Classes {
     /// The resource that distinguishes members of a class.
@@ -360,7 +360,7 @@ impl Offers {
         self.version = u64::MAX;
     }
 
-    /// Updates a machine whose free amounts have shrunk. Returns whether the machine is one of the freed ones.
+    /// Updates a machine after its free amounts have shrunk. Returns whether the machine is one of the freed ones.
     pub fn less(&mut self, machine: MachineId, machines: &Machines, classes: &Classes) -> bool {
         let Ok(at) = self.machines.binary_search(&machine) else { return false };
         let free = &mut self.free[at * self.dims..][..self.dims];

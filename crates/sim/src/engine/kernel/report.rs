@@ -1,5 +1,4 @@
-//! Everything that the kernel reports to the recorder: intervals, decisions, tasks that no longer run, and what is unfinished at the end
-//! of the run.
+//! Reports of the kernel to the recorder: intervals, decisions, tasks that no longer run, and unfinished work at the end of the run.
 
 use super::Kernel;
 use super::ids::{QueueId, ScopeId, SetSlot};

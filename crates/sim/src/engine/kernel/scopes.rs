@@ -72,7 +72,7 @@ pub fn times(free: &[u64], need: &[u64]) -> u64 {
     free.iter().zip(need).filter(|(_, need)| **need > 0).map(|(free, need)| free / need).min().unwrap_or(u64::MAX)
 }
 
-/// The empty machines of a scope. A task that fits none of them never starts.
+/// The empty machines of a scope. A task that does not fit any empty machine never starts.
 pub struct Empty {
     /// The capacities through the policy's lens.
     pub seen: Kinds,

@@ -87,7 +87,7 @@ impl Profile {
             .find(|at| need.iter().zip(self.free(*at)).any(|(need, free)| need > free))
     }
 
-    /// Returns the first instant, from `at` on, from which enough is free for the whole span.
+    /// Returns the first instant, from `at` on, with enough free for the whole span.
     fn earliest(&self, mut at: usize, need: &[u64], span: Span) -> Option<usize> {
         while at < self.times.len() {
             match self.lacking(at, end_of(self.times[at], span), need) {

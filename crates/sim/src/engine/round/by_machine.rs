@@ -115,8 +115,7 @@ impl Serving<'_, '_> {
         self.kernel.set(self.kernel.waiting_head(queue)).gang
     }
 
-    /// Returns, among these machines, the one on which the next task of a queue has the best rank, and the rank. Of equal ranks, the first
-    /// machine is taken.
+    /// Returns the best rank of a queue's next task on these machines, and the machine; ties go to the lower machine number.
     fn best_on(&mut self, queue: QueueId, machines: &[MachineId]) -> Option<(LineKey, MachineId)> {
         let head = self.kernel.waiting_head(queue);
         let usual = self.kernel.line_key(queue);

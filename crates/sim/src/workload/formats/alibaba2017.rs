@@ -172,7 +172,8 @@ impl Trace {
         if id as usize == known { self.workload.job(name) } else { JobId(id) }
     }
 
-    /// Sets the submit times. All times are shifted so that none is negative. In mode `job`, all rows of a job get the first of its times.
+    /// Sets the submit times. If a time is negative, all times are shifted so that the earliest is 0. In mode `job`, all rows of a job get
+    /// the first of its times.
     fn submit(mut self) -> Workload {
         let origin = self.created_us.iter().copied().min().unwrap_or(0).min(0);
         let mut first: Vec<i64> = vec![i64::MAX; self.workload.jobs.len()];

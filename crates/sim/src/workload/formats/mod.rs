@@ -162,8 +162,8 @@ pub fn read(path: &Path, format: Format, options: &FormatOptions) -> Result<Work
 
 /// Reads a whole input.
 ///
-/// Errors: [`Error::Io`]; [`Error::Trace`] for a file in which most rows are malformed (with `strict`, any row), for a file without rows,
-/// and for a file without a usable row; [`Error::Plan`] for an option that the format does not support.
+/// Errors: [`Error::Io`]; [`Error::Trace`] if most rows are malformed (with `strict`, any row), if there are no rows, or if no row is
+/// usable; [`Error::Plan`] for an option that the format does not support.
 pub fn read_input(input: &Input, format: Format, options: &FormatOptions) -> Result<Workload> {
     let tenants = format.tenants(options.tenants)?;
     super::unknown::require_text(input)?;

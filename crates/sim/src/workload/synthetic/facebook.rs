@@ -4,9 +4,9 @@
 //! FB-2010 (see [`published`]). Everything else is an assumption and a parameter: the users, the variation among the tasks of a job, the
 //! division of a job into maps and reduces. The result is synthetic, as its `quality` states.
 //!
-//! The load is set by thinning. Candidates arrive at the published rate, with several days laid over one another. A random part of them is
-//! kept, so that the kept work is `load` times the capacity. Time is never stretched. The properties of a job depend on its number alone,
-//! so another load keeps other jobs, but changes no job.
+//! The load is set by thinning. Candidates arrive at the published rate, with several days laid over one another. A random part of the
+//! candidates is kept, so that the kept work is `load` times the capacity. Time is never stretched. The properties of a job depend on its
+//! number alone, so another load keeps other jobs, but changes no job.
 
 use std::fmt;
 

@@ -4,7 +4,7 @@
 //! reproducible, and independent for all practical purposes. [`numbered`] divides a stream into substreams, such as one per job, so that
 //! the draws of a job do not depend on the number of draws of earlier jobs.
 //!
-//! The random bits are the same on every platform. Distributions use `ln` and `exp`, whose results may differ in the last bit between
+//! The random bits are the same on every platform. Distributions use `ln` and `exp`, and the last bit of their results may differ between
 //! platforms; rounding to whole microseconds and milli-cores hides nearly all of these differences.
 
 use rand::{RngExt, SeedableRng};

@@ -1,4 +1,4 @@
-//! Compares runs in which a caller starts all tasks with runs by a policy.
+//! Compares runs by a caller that starts all tasks with runs by a policy.
 
 use crate::books::{Books, Weights};
 use crate::cluster::{Cluster, Placement};

@@ -34,7 +34,7 @@ impl Link {
     }
 }
 
-/// The numbers of rows in which fields 17 and 18 are ignored, by reason.
+/// The numbers of rows with ignored fields 17 and 18, by reason.
 #[derive(Default)]
 struct IgnoredLinks {
     absent: u64,

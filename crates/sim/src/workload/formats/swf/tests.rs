@@ -222,7 +222,7 @@ fn rows_with_impossible_values_are_left_out_and_counted() {
     ] {
         assert_eq!((quality.dropped[reason], &quality.first_dropped[reason]), (1, &(line, problem.to_owned())));
     }
-    // A file in which most rows are malformed is in another format, so it is rejected.
+    // If most rows are malformed, the file is in another format, so it is rejected.
     let message = refusal(Format::Swf, &format!("{}a b\nc d\n", row(1, "0", "-1", "-1", "")));
     assert_eq!(
         message,
