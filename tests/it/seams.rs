@@ -360,6 +360,27 @@ fn a_run_begins_from_a_state_and_is_stepped() {
     assert_eq!(ended, [("r1", 0, 4), ("w0", 4, 9), ("r0", 0, 10), ("w1", 10, 11)]);
 }
 
+/// The waiting task of user a is entered before the running task, and starts in the first round.
+#[test]
+fn a_run_begins_with_waiting_tasks_before_running_ones() {
+    let rows = "job,user,submit_s,duration_s,tasks,cpu\nw0,a,0,5,1,1\nr0,a,0,9,1,1\n";
+    let input = Input::Bytes(PathBuf::from("rows.csv"), rows.as_bytes().into());
+    let mut source = CsvTrace::new(&input).expect("a trace");
+    let spec = ClusterSpec::parse("machines", "1x2c").expect("machines");
+    let cluster = Cluster::new(&spec, source.dims()).expect("a cluster");
+    let options = Options { placement: Placement::FirstFit, audit: true, ..Options::default() };
+    let (mut policy, mut recorder) = (InTurn, Ends::default());
+    let parties = RunContext::lent(&mut source, &mut policy, &mut recorder);
+    let mut engine = engine::Engine::new(parties, cluster, Weights::default(), &options).expect("a run");
+    assert!(engine.enter(Time::ZERO).expect("a row"));
+    engine.begin(&[(MachineId(0), 1)], Time::ZERO).expect("room for one");
+    while engine.step().expect("an instant").is_some() {}
+    engine.finish().expect("an end");
+    let ended: Vec<(&str, u64, u64)> =
+        recorder.0.iter().map(|(job, start, end, _)| (job.as_str(), *start, *end)).collect();
+    assert_eq!(ended, [("w0", 0, 5), ("r0", 0, 9)]);
+}
+
 /// Sends the number of launches of each instant to another thread.
 struct Launches(std::sync::mpsc::Sender<(u64, u32)>, u32);
 

@@ -6,8 +6,8 @@
 //!
 //! The engine has three layers. The *kernel* owns the state of a run and changes it by verbs. The *round* decides which tasks are
 //! launched. *Extensions* add behaviour at fixed points of the loop, such as faults and preemption requests. The round and the extensions
-//! read the kernel and call its verbs; the kernel calls neither. The rules that rank users are in the policies, and the messages to
-//! workers are in a control; neither is part of the engine.
+//! read the kernel and call its verbs. The kernel calls neither, except that it asks the trait `Attempts` how long an attempt runs. The
+//! rules that rank users are in the policies, and the messages to workers are in a control; neither is part of the engine.
 
 mod check;
 mod extensions;
@@ -270,6 +270,7 @@ impl<'a> Engine<'a> {
             if !self.extensions.after_round(&mut self.kernel)? {
                 // Under backfilling every waiting set is tried, so no set is recorded as untried.
                 if self.options.on_blocked.backfills() {
+                    self.kernel.forget_joined();
                     return Ok(());
                 }
                 return self.kernel.record_untried(self.options.on_blocked == OnBlocked::Stop);

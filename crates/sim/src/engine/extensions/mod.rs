@@ -42,7 +42,7 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
-    /// Whether there is any extension besides falling back, which has no effect where all tasks may start on every machine.
+    /// Whether there is any extension besides the control and falling back, which has no effect where all tasks may start on every machine.
     any: bool,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,

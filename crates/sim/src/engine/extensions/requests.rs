@@ -57,7 +57,7 @@ pub struct Requests {
     /// Open requests by id, which is the order of their creation.
     open: BTreeMap<u64, Request>,
     made: u64,
-    /// The number of rounds so far. Rules use it as the version of the running tasks.
+    /// The number of rounds with requests so far. Rules use it as the version of the running tasks.
     rounds: u64,
     of_queue: HashMap<QueueId, Vec<u64>>,
     /// The number of asked tasks of each entry.
@@ -70,7 +70,7 @@ pub struct Requests {
     on_blocked: OnBlocked,
     /// The number of asked tasks that were stopped at the deadline.
     forced: u64,
-    /// The number of withdrawn requests that had a reservation.
+    /// The number of withdrawn requests that were to keep reserved room.
     withdrawn: u64,
 }
 

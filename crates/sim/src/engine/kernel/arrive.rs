@@ -131,7 +131,7 @@ impl Kernel<'_> {
         }
         self.launch(slot, parts);
         self.ties.forget(user);
-        self.emptied(queue);
+        self.queue_served(queue);
         self.start_launched()
     }
 

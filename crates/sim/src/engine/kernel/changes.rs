@@ -1,9 +1,9 @@
 //! The change log: the kernel's changes since a reader last read them, in order; and the users with changed accounts.
 //!
-//! A change is recorded only if a reader of this run has subscribed to its kind. Each reader has its own position in the log; the log is
-//! emptied when all readers have read everything. For the policy and the recorder there are lists of changed users instead, which contain
+//! A change is recorded only for the readers of this run that have subscribed to its kind, until they read it. For the policy and the recorder there are lists of changed users instead, which contain
 //! each user once.
 
+use std::collections::VecDeque;
 use std::ops::BitOr;
 
 use super::agenda::Ticket;
@@ -30,7 +30,7 @@ pub enum Change {
     Submitted(SetSlot),
     /// Tasks were launched; a backend must begin them.
     Launched(Running),
-    /// Tasks were preempted.
+    /// Tasks were stopped before their end.
     Stopped(TasksOfRow),
     /// Tasks have reached their end; a backend must finish them.
     Completed(Running),
@@ -111,16 +111,20 @@ pub(super) struct ChangeLog {
     wanted: ChangeKinds,
     /// The index of the resource that starts and ends report.
     watched: Option<usize>,
-    entries: Vec<Change>,
-    /// The kinds that each reader has subscribed to, and its position.
-    readers: Vec<(ChangeKinds, usize)>,
+    /// The kinds that each reader has subscribed to, and the changes that it has not read.
+    readers: Vec<(ChangeKinds, VecDeque<Change>)>,
 }
 
 impl ChangeLog {
     /// Creates an empty log; there is a [`Reader`] for each of these kinds.
     pub fn new(kinds: &[ChangeKinds], watched: Option<usize>) -> ChangeLog {
         let wanted = kinds.iter().fold(ChangeKinds::default(), |all, kinds| all | *kinds);
-        ChangeLog { watched, wanted, readers: kinds.iter().map(|kinds| (*kinds, 0)).collect(), ..ChangeLog::default() }
+        ChangeLog {
+            watched,
+            wanted,
+            readers: kinds.iter().map(|kinds| (*kinds, VecDeque::new())).collect(),
+            ..ChangeLog::default()
+        }
     }
 
     /// Returns whether changes of any of these kinds are recorded.
@@ -129,12 +133,20 @@ impl ChangeLog {
         self.wanted.meets(kinds)
     }
 
-    /// Records a change if a reader has subscribed to its kind.
+    /// Records a change for the readers that have subscribed to its kind.
     #[inline]
     pub fn push(&mut self, change: Change) {
-        if self.wants(change.kind()) {
-            self.entries.push(change);
+        let kind = change.kind();
+        if self.wants(kind) {
+            let readers = self.readers.iter_mut().filter(|(kinds, _)| kind.meets(*kinds));
+            readers.for_each(|(_, unread)| unread.push_back(change));
         }
+    }
+
+    /// Returns whether all readers have read all of their changes.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.readers.iter().all(|(_, unread)| unread.is_empty())
     }
 
     /// Returns the demand for the watched resource.
@@ -144,19 +156,7 @@ impl ChangeLog {
 
     /// Returns the next change for a reader; `None` if it has read all.
     pub fn next(&mut self, reader: Reader) -> Option<Change> {
-        let (kinds, at) = &mut self.readers[reader.0];
-        while let Some(change) = self.entries.get(*at) {
-            *at += 1;
-            if change.kind().meets(*kinds) {
-                return Some(*change);
-            }
-        }
-        let all = self.entries.len();
-        if self.readers.iter().all(|(_, at)| *at == all) {
-            self.entries.clear();
-            self.readers.iter_mut().for_each(|(_, at)| *at = 0);
-        }
-        None
+        self.readers[reader.0].1.pop_front()
     }
 }
 

@@ -1,8 +1,8 @@
-//! Ends of tasks, their sets and jobs, and the end of the run.
+//! Ends of tasks, their sets and jobs.
 //!
 //! Every end updates the job order, the books and the machines, reports the tasks to the recorder, and removes them from their job. Sets
 //! and jobs without remaining tasks are freed, which may release rows that wait for a stage and, in a closed loop, the next job. The end
-//! of the run reports running and waiting tasks and unfinished jobs.
+//! of the run is in `report.rs`.
 
 use super::Kernel;
 use super::changes::{Change, ChangeKinds};

@@ -8,7 +8,7 @@
 //! | [`Kernel::arrive`], [`Kernel::enqueue`] | rows become waiting task sets |
 //! | [`Kernel::launch`], [`Kernel::start_launched`] | waiting tasks reserve room, and begin after the round |
 //! | [`Kernel::finish_due`], [`Kernel::finish`] | running tasks end, and release their room |
-//! | [`Kernel::stop`], [`Kernel::restart`], [`Kernel::cancel`] | running tasks stop, and wait again |
+//! | [`Kernel::stop`], [`Kernel::cancel`], [`Kernel::restart`] | running tasks stop; they wait again if they restart |
 //! | [`Kernel::withdraw`], [`Kernel::list`], [`Kernel::move_up`], [`Kernel::exclude_machine`] | waiting sets leave or change their queue |
 //! | [`Kernel::reserve`], [`Kernel::release_reservation`] | free amounts are reserved for later launches |
 //! | [`Kernel::remove_machine`], [`Kernel::restore_machine`], [`Kernel::relabel`] | machines leave, join and change labels |
@@ -38,7 +38,8 @@
 //!   settle()            recorder and policy receive the changed users
 //! ```
 //!
-//! The kernel calls no round and no extension. Extensions read past changes from the [`ChangeLog`].
+//! The diagram omits the control, which is called between the steps, and falling back, which precedes the round. The kernel calls no round
+//! and no extension, except that [`Attempts`] states the course of an attempt. Extensions read past changes from the [`ChangeLog`].
 
 pub mod agenda;
 mod arrive;

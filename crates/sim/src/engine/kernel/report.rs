@@ -161,6 +161,11 @@ impl Kernel<'_> {
         }
     }
 
+    /// Forgets which sets joined a queue since the last round.
+    pub fn forget_joined(&mut self) {
+        self.joined.clear();
+    }
+
     /// Records the decision "waits" for every set that joined a queue and was not tried in the rounds of an instant. Rounds end at the
     /// first queue that does not fit if `ends_at_first` is set; otherwise they try all queues. Errors: the recorder's.
     pub fn record_untried(&mut self, ends_at_first: bool) -> Result<()> {

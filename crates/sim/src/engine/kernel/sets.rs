@@ -50,7 +50,7 @@ pub struct ActiveSet {
     pub waiting: u32,
     /// The number within the job of the next task to launch.
     pub number: u32,
-    /// The index of this set's last launch in the current round; see `RoundState::launches`.
+    /// The index of this set's last launch in the current round; see `Kernel::launches`.
     pub launch: u32,
     /// The neighbours in its queue; see `Queues`.
     pub previous: SetSlot,
@@ -58,7 +58,7 @@ pub struct ActiveSet {
     pub priority: u8,
     /// Whether the waiting tasks start all together or none does.
     pub gang: bool,
-    /// Whether its tasks are exempt from voluntary preemption; see `victims`.
+    /// Whether its tasks are exempt from voluntary preemption; see `running`.
     pub stable: bool,
     /// Whether the set is the second instance of a task; see `backups`.
     pub backup: bool,

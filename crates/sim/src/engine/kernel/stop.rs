@@ -1,7 +1,7 @@
 //! Stops of running tasks that start again later. All such stops use this module.
 //!
 //! Stopped tasks release their room, are reported with the part of their work that they keep, and wait again at their earlier position, as
-//! a new set. A gang is stopped as a whole. Preemptions are subject to the limits of `preemption_limits`.
+//! a new set. A gang is stopped as a whole. Preemptions are subject to the limits of `budget`.
 
 use std::num::NonZeroU32;
 

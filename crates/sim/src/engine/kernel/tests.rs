@@ -133,7 +133,7 @@ fn verbs_in_random_order_keep_the_sums_and_lose_no_task() {
 
 /// Each reader gets the changes of its kinds once and in order, whatever other readers have read.
 #[test]
-fn the_change_log_has_a_position_for_each_reader() {
+fn the_change_log_keeps_changes_until_their_readers_read_them() {
     let (gangs, locality) = (Reader(0), Reader(1));
     let mut log = changes::ChangeLog::new(&[ChangeKinds::FREED, ChangeKinds::QUEUES], None);
     let (freed, left) = (Change::Freed(MachineId(3)), Change::Left(SetSlot::FIRST));
@@ -147,4 +147,8 @@ fn the_change_log_has_a_position_for_each_reader() {
     assert!(log.next(gangs).is_none());
     assert!(matches!(log.next(locality), Some(Change::Left(_))));
     assert!(log.next(locality).is_none() && log.next(gangs).is_none());
+    // A reader that never reads keeps no changes of kinds to which it has not subscribed.
+    (0..100).for_each(|_| log.push(freed));
+    while log.next(gangs).is_some() {}
+    assert!(log.is_empty());
 }
