@@ -12,7 +12,7 @@ pub mod experiment;
 pub mod output;
 pub mod queues;
 
-pub use plimsoll_base::{column, error, names, pinned, rows, tree, units};
+pub use plimsoll_base::{column, error, names, pinned, rows, settings, tree, units};
 pub use plimsoll_sim::{backend, books, cluster, engine, record, workload};
 pub use {
     plimsoll_control as control, plimsoll_court as court, plimsoll_fair as fair, plimsoll_gym as gym,

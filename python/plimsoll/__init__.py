@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _call, _plimsoll
 from ._call import Frames, call, folder, given, named, options
@@ -23,6 +23,11 @@ from ._plimsoll import Table
 from ._policies import Policy, Problem, Users, policy
 from ._results import Figure, Results
 from ._study import study
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._declared import CheckOptions, CourtOptions, DecideOptions, ReplayOptions, SolveOptions
 
 __version__, __commit__ = _plimsoll.version()
 
@@ -96,7 +101,7 @@ def replay(
     out: str | os.PathLike | None = None,
     *,
     quiet: bool = False,
-    **more: Any,
+    **more: Unpack[ReplayOptions],
 ) -> Results:
     """Replays a trace under some policies.
 
@@ -130,7 +135,7 @@ def replay(
 def solve(
     instance: str | os.PathLike | Mapping[str, Any],
     policies: str | Sequence[str] | None = None,
-    **more: Any,
+    **more: Unpack[SolveOptions],
 ) -> list[dict[str, Any]]:
     """Computes the allocation of each policy for an instance, without a simulation.
 
@@ -152,7 +157,7 @@ def solve(
     return found if isinstance(found, list) else [found]
 
 
-def check(policies: str | Policy | Sequence[str | Policy], **more: Any) -> list[dict[str, Any]]:
+def check(policies: str | Policy | Sequence[str | Policy], **more: Unpack[CheckOptions]) -> list[dict[str, Any]]:
     """Searches for instances in which policies violate the fairness properties of the literature.
 
     Args:
@@ -177,7 +182,7 @@ def check(policies: str | Policy | Sequence[str | Policy], **more: Any) -> list[
 def decide(
     state: str | os.PathLike | Mapping[str, Any],
     policies: str | Policy | Sequence[str | Policy],
-    **more: Any,
+    **more: Unpack[DecideOptions],
 ) -> list[dict[str, Any]]:
     """Computes the decisions of policies on a given state: the tasks that start, are stopped and wait, with reasons.
 
@@ -203,7 +208,7 @@ def decide(
 def court(
     scenario: str | os.PathLike | Mapping[str, Any] | None = None,
     policies: str | Policy | Sequence[str | Policy] | None = None,
-    **more: Any,
+    **more: Unpack[CourtOptions],
 ) -> list[dict[str, Any]]:
     """Runs scenarios of production schedulers to a verdict, or searches small states for a verdict.
 

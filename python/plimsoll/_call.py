@@ -175,11 +175,11 @@ def by_key(message: str, text: tuple[str, str]) -> str:
 
 
 def options(given: Mapping[str, Any]) -> list[str]:
-    """Returns options of the command line for keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``, and
-    a list repeats its option. Values None and False are omitted. Raises TypeError for a value of a type that `WORDS` does not have."""
+    """Returns options of the command line for keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``,
+    ``from_="swf"`` is ``--from swf``, and a list repeats its option. Values None and False are omitted. Raises TypeError for a value of a type that `WORDS` does not have."""
     args = []
     for name, value in given.items():
-        flag = "--" + name.replace("_", "-")
+        flag = "--" + name.removesuffix("_").replace("_", "-")
         if value is None or value is False:
             continue
         if value is True:

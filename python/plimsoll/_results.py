@@ -8,10 +8,11 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _plimsoll
 from ._call import Kept, call
+from ._declared import ResultTables
 from ._errors import InputError
 
 
@@ -40,7 +41,7 @@ def without_runs(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-class Results:
+class Results(ResultTables):
     """A results folder, as returned by `plimsoll.run`, `plimsoll.replay`, `plimsoll.study` and `plimsoll.read`.
 
     Every table is an attribute (``results.runs``, ``results.users``, ``results.jobs``, ...; `tables` lists the existing ones). Every
@@ -81,10 +82,13 @@ class Results:
             self._opened[name] = _plimsoll.Table(name, self._files[name], self._kept)
         return self._opened[name]
 
-    def __getattr__(self, name: str) -> _plimsoll.Table:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return self.table(name)
+    # For type checkers, the attributes are those of `ResultTables`.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> _plimsoll.Table:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return self.table(name)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._files]

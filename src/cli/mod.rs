@@ -6,6 +6,7 @@
 mod bundle;
 mod check;
 mod cluster;
+mod cluster_options;
 mod compare;
 mod court;
 mod decide;

@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 
+use super::cluster_options::ClusterOptions;
 use super::trace::RowOptions;
 use super::{Context, Format, run, separate_policies, threads};
-use crate::cluster::Placement;
-use crate::engine::Ties;
+use crate::engine::settings::SETTINGS;
 use crate::error::{Error, Result};
-use crate::experiment::machines::{ClusterFile, FALL_BACK};
+use crate::experiment::machines::ClusterFile;
 use crate::experiment::plan::{MeasureFile, PlanFile, TraceFile, WorkloadFile};
-use crate::experiment::settings::SettingOrigin;
 use crate::experiment::study::digest;
 use crate::experiment::{Mode, Plan, Seeds, Study};
 use crate::output::folder::check_output;
 use crate::output::portable::file_name;
 use crate::output::schema::Table;
 use crate::output::shell;
+use crate::settings::SettingOrigin;
 use crate::workload::Input;
 use crate::workload::formats::{Format as TraceFormat, FormatOptions, detect};
 
@@ -45,61 +45,8 @@ pub struct Args {
     /// A policy, or several as drf,fifo; may be given several times (see `plimsoll policies`)
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
-    #[arg(long, default_value = Placement::default().name(), value_name = "RULE", help = placement_help())]
-    placement: String,
-    /// The rule when the next task in line does not fit: skip (try the next user), stop, or backfill by estimates: easy or
-    /// conservative (docs/policies.md)
-    #[arg(long, default_value = "skip")]
-    on_blocked: String,
-    #[arg(long, default_value = Ties::default().name(), value_name = "RULE", help = ties_help())]
-    ties: String,
-    /// How machines slow down when their tasks use more memory than the machine has: points load:slowdown, such as 1:1,1.25:4; with
-    /// " by size" after the points, large tasks slow down most
-    #[arg(long, value_name = "CURVE")]
-    slowdown: Option<String>,
-    /// Factors of the run time in the same rack as the preferred machine, in the same room, and in other rooms, such as 1.1,1.3,2
-    #[arg(long, value_name = "FACTORS")]
-    distance: Option<String>,
-    /// How tasks fail, straggle and are backed up: any of fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3 (docs/cluster.md)
-    #[arg(long, value_name = "PARTS")]
-    faults: Option<String>,
-    /// A CSV of machine events: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)
-    #[arg(long, value_name = "FILE")]
-    machine_events: Option<PathBuf>,
-    /// The tasks on a machine that fails: requeue (they start again) or lose
-    #[arg(long, default_value = "requeue")]
-    on_failure: String,
-    /// After how long a task that waits for its location may start a level up (rack, room, cluster): a span, or never
-    #[arg(long, default_value = FALL_BACK, value_name = "SPAN")]
-    fall_back: String,
-    /// A resource that consists of identified devices, such as gpu (docs/cluster.md); may be given several times
-    #[arg(long, value_name = "RESOURCE")]
-    devices: Vec<String>,
-    /// Let a gang reserve room for a part of its tasks, for this span at most; by default it reserves nothing until all fit
-    #[arg(long, value_name = "SPAN")]
-    hoard: Option<String>,
-    /// Let waiting tasks preempt running ones, this span after the request (0s: at once)
-    #[arg(long, value_name = "SPAN")]
-    preempt: Option<String>,
-    /// The tasks that may preempt: urgent (tasks of higher priority), share (tasks of users with smaller shares) or order (the first tasks
-    /// by the order after the slash in the policy's name)
-    #[arg(long, value_name = "TASKS", requires = "preempt")]
-    preempt_for: Option<String>,
-    /// The tasks that urgent tasks may preempt: any, same-user, same-group or above-quota
-    #[arg(long, value_name = "TASKS", requires = "preempt")]
-    preempt_from: Option<String>,
-    /// Do not preempt a task that has run for less than this span
-    #[arg(long, value_name = "SPAN")]
-    min_run: Option<String>,
-    /// Limit of preemptions within a span, such as 10/60s
-    #[arg(long, value_name = "LIMIT")]
-    stop_limit: Option<String>,
-    /// Let stopped tasks resume from a checkpoint at the last multiple of this span
-    #[arg(long, value_name = "SPAN")]
-    checkpoint: Option<String>,
-    /// Additional time that a stopped task takes to resume
-    #[arg(long, value_name = "SPAN")]
-    restart_delay: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterOptions,
     /// A CSV of weights: user,weight or user and one column per resource
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
@@ -145,9 +92,6 @@ pub struct Args {
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Verify the accounting after every round
-    #[arg(long)]
-    audit: bool,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -185,29 +129,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         ));
     }
     let text = |text: &String| Some(text.clone());
-    let cluster = ClusterFile {
-        machines: text(&args.machines),
-        placement: text(&args.placement),
-        on_blocked: text(&args.on_blocked),
-        ties: text(&args.ties),
-        slowdown: args.slowdown.clone(),
-        distance: args.distance.clone(),
-        faults: args.faults.clone(),
-        events: args.machine_events.clone(),
-        on_failure: text(&args.on_failure),
-        hoard: args.hoard.clone(),
-        devices: args.devices.clone(),
-        preempt: args.preempt.clone(),
-        preempt_for: args.preempt_for.clone(),
-        preempt_from: args.preempt_from.clone(),
-        min_run: args.min_run.clone(),
-        stop_limit: args.stop_limit.clone(),
-        checkpoint: args.checkpoint.clone(),
-        restart_delay: args.restart_delay.clone(),
-        fall_back: text(&args.fall_back),
-        audit: args.audit,
-        ..ClusterFile::default()
-    };
+    let cluster = ClusterFile { machines: text(&args.machines), group: Vec::new(), settings: args.cluster.0.clone() };
     let trace = TraceFile {
         trace: args.trace.clone(),
         format: args.rows.from.clone(),
@@ -246,10 +168,6 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
     })
 }
 
-fn placement_help() -> String {
-    format!("How a task finds its machine: {}; pooled treats the cluster as one machine", Placement::names())
-}
-
 /// Checks that the parameters (`--set`) belong to the format of the trace. Errors: a parameter of another format, or the trace cannot be
 /// read.
 fn check_parameters(args: &Args) -> Result<()> {
@@ -263,11 +181,6 @@ fn check_parameters(args: &Args) -> Result<()> {
     args.rows.check_format(format.map(TraceFormat::name), &args.trace)
 }
 
-/// Returns the help of `--ties`, with the rules as declared.
-fn ties_help() -> String {
-    format!("The order among users of equal rank: {} (docs/policies.md)", Ties::names())
-}
-
 /// Returns the options that decide the results, each with its values and its default. The list excludes switches, and options for execution
 /// and output.
 fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
@@ -275,27 +188,14 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
     let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
     let drawn = args.thin.is_some() || args.estimates.is_some();
-    vec![
-        ("machines", vec![shell::path(&args.machines)], None),
-        ("policy", args.policies.clone(), None),
-        ("placement", vec![args.placement.clone()], None),
-        ("on-blocked", vec![args.on_blocked.clone()], Some("skip")),
-        ("ties", vec![args.ties.clone()], Some(Ties::default().name())),
-        ("slowdown", one(&args.slowdown), None),
-        ("distance", one(&args.distance), None),
-        ("faults", one(&args.faults), None),
-        ("machine-events", file(&args.machine_events), None),
-        ("on-failure", vec![args.on_failure.clone()], Some("requeue")),
-        ("fall-back", vec![args.fall_back.clone()], Some(FALL_BACK)),
-        ("devices", args.devices.clone(), None),
-        ("hoard", one(&args.hoard), None),
-        ("preempt", one(&args.preempt), None),
-        ("preempt-for", one(&args.preempt_for), None),
-        ("preempt-from", one(&args.preempt_from), None),
-        ("min-run", one(&args.min_run), None),
-        ("stop-limit", one(&args.stop_limit), None),
-        ("checkpoint", one(&args.checkpoint), None),
-        ("restart-delay", one(&args.restart_delay), None),
+    let cluster = SETTINGS.iter().filter(|setting| setting.decides).map(|setting| {
+        let values = args.cluster.0.all(setting.key).to_vec();
+        (setting.option(), values, (setting.default)().filter(|_| !setting.explicit))
+    });
+    let mut options =
+        vec![("machines", vec![shell::path(&args.machines)], None), ("policy", args.policies.clone(), None)];
+    options.extend(cluster);
+    options.extend([
         ("weights", file(&args.weights), None),
         ("until", one(&args.until), None),
         ("thin", number(args.thin.map(|thin| thin.to_string())), None),
@@ -306,7 +206,8 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("set", args.rows.set.clone(), None),
         ("resource", args.rows.resource.clone(), None),
         ("sample", vec![args.sample.clone()], Some("60s")),
-    ]
+    ]);
+    options
 }
 
 /// Returns the active switches: for reading the trace, and for the optional tables.
@@ -350,12 +251,32 @@ fn command(args: &Args) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::settings::{Setting, SettingKind};
     use clap::{CommandFactory, FromArgMatches};
 
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]
         _args: Args,
+    }
+
+    /// The options of the settings have the values of their keys.
+    #[test]
+    fn every_setting_is_an_option() {
+        for setting in SETTINGS {
+            let value = |setting: &Setting| match setting.kind {
+                SettingKind::Switch => format!("--{}", setting.option()),
+                _ => format!("--{}={}", setting.option(), setting.example),
+            };
+            let other = setting.requires.and_then(Setting::find).map(value);
+            let line = ["replay", "t.csv", "--machines=1x1c1g", "--policy=drf"].map(str::to_owned);
+            let matches = Line::command().get_matches_from(line.into_iter().chain([value(setting)]).chain(other));
+            let args = Args::from_arg_matches(&matches).expect("a command line");
+            assert_eq!(args.cluster.0.all(setting.key), [setting.example], "{}", setting.key);
+            let decides =
+                deciding(&args).iter().any(|(name, values, _)| *name == setting.option() && values.len() == 1);
+            assert_eq!(decides, setting.decides, "{}", setting.key);
+        }
     }
 
     /// A forgotten option would be missing from the digest of a run and from the command that repeats it.

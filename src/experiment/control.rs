@@ -6,12 +6,12 @@
 
 use serde::Deserialize;
 
-use super::settings::{horizon, positive_span};
 use crate::control::rules::{Rule, Rules};
 use crate::control::setup::{AppId, Blacklist};
 use crate::control::world::World;
 use crate::control::world::plan::{Avoidance, Cost, Failures, Fault, Network, Script, Strike, Timing};
 use crate::error::{Error, Result, each};
+use crate::settings::{horizon, positive_span};
 use crate::units::{MachineId, Span, Time, span};
 
 /// The control plane as written in the plan. Absent keys have the values of the scenarios.

@@ -8,7 +8,6 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::plan::check_name;
-use super::settings::positive_span;
 use super::study::Plain;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
@@ -16,6 +15,7 @@ use crate::control::study::{Study, Sweep};
 use crate::control::world::plan::{Network, Timing};
 use crate::error::{Error, Result, each};
 use crate::output::paper::Paper;
+use crate::settings::positive_span;
 use crate::units::Span;
 
 /// The plan as written in the file.

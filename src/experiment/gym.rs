@@ -11,11 +11,12 @@ use serde::de::IgnoredAny;
 
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::plan::{WorkloadFile, WorkloadPlan};
-use super::settings::{SettingOrigin, positive_span};
 use super::single::RunEnvironment;
-use crate::engine::{OnBlocked, Options, PreemptionLimits, Ties};
+use crate::engine::Options;
+use crate::engine::settings::{SETTINGS, Setting as ClusterSetting};
 use crate::error::{Error, Result};
 use crate::gym::{Features, Image, JobPool, Observation, Reward, Setting, all_of};
+use crate::settings::{SettingOrigin, positive_span};
 use crate::tree::{Node, Place};
 use crate::units::Span;
 
@@ -53,7 +54,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
     let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
     let ClusterPlan { cluster, options, .. } = cluster_plan(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
-    decided_elsewhere(&file.cluster, &options)?;
+    decided_elsewhere(&options)?;
     let workload = table.plan(Path::new(""), cluster.resources(), SettingOrigin::InPlan)?;
     if workload.submissions_depend_on_policy() {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
@@ -79,20 +80,10 @@ pub fn setting(text: &str) -> Result<Setting> {
 }
 
 /// Refuses rules for the selection of users, which is the agent's decision, and rules that start or preempt tasks without the agent.
-fn decided_elsewhere(file: &ClusterFile, options: &Options) -> Result<()> {
-    let preempts_for = options.preemption_limits != PreemptionLimits::default();
-    let wrong = [
-        ("on_blocked", file.on_blocked.is_some() && options.on_blocked != OnBlocked::default()),
-        ("ties", options.ties != Ties::default()),
-        ("preempt", options.preempt.is_some()),
-        ("min_run, stop_limit, checkpoint or restart_delay", preempts_for),
-        ("hoard", options.hoard.is_some()),
-        ("slowdown", options.slowdown.is_some()),
-        ("faults", options.faults.is_some()),
-    ];
-    match wrong.iter().find(|(_, given)| *given) {
+fn decided_elsewhere(options: &Options) -> Result<()> {
+    match SETTINGS.iter().find(|setting| setting.agent && (setting.is_set)(options)) {
         None => Ok(()),
-        Some((key, _)) => {
+        Some(ClusterSetting { key, .. }) => {
             let expected = "no value: the agent alone decides which tasks start, and no task is preempted";
             Err(Error::plan(format!("cluster.{key}"), "a value", expected))
         }

@@ -1,6 +1,6 @@
 //! Experiments: reads plans, executes their runs, and computes metrics, tables and findings.
 //!
-//! - `plan`, `machines`, `control`, `settings`, `seeds`, `changes`: the keys of a plan and their validation.
+//! - `plan`, `machines`, `control`, `seeds`, `changes`: the keys of a plan and their validation.
 //! - `study`: plans with includes and sweeps, the identity of runs, receipts and the results folder.
 //! - `preflight`, `execute`, `single`, `supply`: the validation and execution of runs.
 //! - `collect` and its parts (`groups`, `sinks`, `remarks`, `memory`): the observation of one run.
@@ -25,7 +25,6 @@ pub mod plan;
 mod preflight;
 mod remarks;
 mod seeds;
-pub mod settings;
 mod shared;
 mod single;
 mod sinks;

@@ -11,5 +11,6 @@ pub mod names;
 pub mod pinned;
 pub mod resources;
 pub mod rows;
+pub mod settings;
 pub mod tree;
 pub mod units;

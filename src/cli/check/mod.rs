@@ -18,13 +18,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::screen::escape_control_characters;
 use super::{Context, Format, threads};
 use crate::error::{Error, Result, each};
-use crate::experiment::settings::SettingOrigin;
 use crate::fair::OnBlocked;
 use crate::output::file::WrittenFile;
 use crate::output::folder::check_output;
 use crate::output::picture::Picture;
 use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Property, Requirement, SearchSpace, survey};
+use crate::settings::SettingOrigin;
 
 /// Check fairness properties of policies, and show minimal counterexamples
 #[derive(clap::Args, Clone, Debug)]

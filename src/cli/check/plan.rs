@@ -9,9 +9,9 @@ use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format};
 use super::{Args, find, print_findings, wanted, write};
 use crate::error::Result;
-use crate::experiment::settings::SettingOrigin;
 use crate::experiment::study::folder::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
+use crate::settings::SettingOrigin;
 
 /// The plan file.
 #[derive(Clone, Debug, Deserialize)]

@@ -21,13 +21,13 @@ use rayon::prelude::*;
 
 use super::changes::{parse_change, put_at};
 use super::plan::{Plan, PlanFile, WorkloadPlan};
-use super::settings::SettingOrigin;
 use crate::error::{Error, Result};
 use crate::output::folder::of_cell;
 use crate::output::requests::{self, Requests, Scope};
 use crate::output::shell;
 use crate::output::table::Constant;
 use crate::policy::Registry;
+use crate::settings::SettingOrigin;
 use crate::tree::{Entry, Node, PathStep, Place, Value, path_of, steps};
 pub use batch::SlurmOptions;
 use identity::Digests;

@@ -2,6 +2,7 @@
 
 use super::kernel::Partitions;
 use super::round::backfill;
+use super::settings::SETTINGS;
 use super::{OnBlocked, OnFailure, Options, PreemptFor};
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Policy, PreemptsFor};
@@ -81,18 +82,14 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
 
 /// Checks whether a control can execute the decisions of such a run. Errors: [`Error::Mismatch`].
 pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
-    let why = if options.slowdown.is_some() {
-        "machines slow down (slowdown)"
-    } else if options.faults.is_some() {
-        "tasks fail of themselves (faults)"
-    } else if options.preemption_limits.costs() {
-        "tasks resume from checkpoints (checkpoint, restart_delay)"
-    } else if options.on_blocked.backfills() {
-        "tasks overtake others (on_blocked), by the expected ends of running tasks"
-    } else if !cluster.events.events.is_empty() || !cluster.events.absent.is_empty() {
-        "machines fail, leave and join by a file of events; the control plane has failures of its own"
-    } else {
-        return Ok(());
+    let refused = SETTINGS.iter().find_map(|setting| setting.control.filter(|_| (setting.is_set)(options)));
+    let why = match refused {
+        Some(why) => why,
+        None if options.on_blocked.backfills() => {
+            "tasks overtake others (on_blocked), by the expected ends of running tasks"
+        }
+        None if cluster.events.events.is_empty() && cluster.events.absent.is_empty() => return Ok(()),
+        None => "machines fail, leave and join by a file of events; the control plane has failures of its own",
     };
     Err(Error::Mismatch {
         problem: format!("a control plane cannot be combined with a run where {why}; remove one of them"),

@@ -15,6 +15,7 @@ mod kernel;
 mod options;
 mod outcome;
 mod round;
+pub mod settings;
 
 pub use check::{check, check_control};
 pub use extensions::{Draws, Faults, OnFailure, Preempt, PreemptFor, PreemptFrom, Slowdown};

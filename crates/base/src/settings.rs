@@ -1,4 +1,4 @@
-//! Functions that all settings use, for their names in messages and for time spans.
+//! Names of settings in messages, and time spans as values of settings.
 
 use crate::error::{Error, Result};
 use crate::units::{Span, Time, span};
@@ -14,21 +14,25 @@ pub enum SettingOrigin {
 
 /// The plan keys and their options, where the names differ.
 const OPTIONS: [(&str, &str); 5] = [
-    ("policies", "--policy"),
-    ("properties", "--property"),
-    ("domains", "--domain"),
-    ("workload.format", "--from"),
-    ("cluster.events", "--machine-events"),
+    ("policies", "policy"),
+    ("properties", "property"),
+    ("domains", "domain"),
+    ("workload.format", "from"),
+    ("cluster.events", "machine-events"),
 ];
+
+/// Returns the name of the option for a plan key, without hyphens before it.
+pub fn option(key: &str) -> String {
+    let other = OPTIONS.iter().find(|(known, _)| key.ends_with(known)).map(|(_, option)| (*option).to_owned());
+    other.unwrap_or_else(|| key.rsplit('.').next().unwrap_or(key).replace('_', "-"))
+}
 
 impl SettingOrigin {
     /// Returns the name of a plan key in messages.
     pub fn key(self, key: &str) -> String {
-        let option = || OPTIONS.iter().find(|(known, _)| key.ends_with(known)).map(|(_, option)| (*option).to_owned());
-        let word = key.rsplit('.').next().unwrap_or(key);
         match self {
             SettingOrigin::InPlan => key.to_owned(),
-            SettingOrigin::OnCommandLine => option().unwrap_or_else(|| format!("--{}", word.replace('_', "-"))),
+            SettingOrigin::OnCommandLine => format!("--{}", option(key)),
         }
     }
 
@@ -41,7 +45,12 @@ impl SettingOrigin {
     }
 }
 
-/// Parses a span above 0.
+/// Parses a span that may be 0. Errors: [`Error::Plan`] under `key`.
+pub fn any_span(key: &str, text: &str) -> Result<Span> {
+    span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 30s or 2m"))
+}
+
+/// Parses a span above 0. Errors: [`Error::Plan`] under `key`.
 pub fn positive_span(key: &str, text: &str) -> Result<Span> {
     let expected = "a time span above 0 such as 90s, 15m or 2h";
     match span(text) {
@@ -50,7 +59,7 @@ pub fn positive_span(key: &str, text: &str) -> Result<Span> {
     }
 }
 
-/// Parses a horizon.
+/// Parses a horizon. Errors: [`Error::Plan`] under `key`.
 pub fn horizon(key: &str, text: &str) -> Result<Time> {
     positive_span(key, text).map(|span| Time::ZERO + span)
 }
