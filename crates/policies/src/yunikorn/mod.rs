@@ -55,7 +55,8 @@ pub static ROW: PolicyRow = PolicyRow {
         ("2270", "the room of victims is not reserved for the ask (YUNIKORN-2270)"),
         (
             "2795",
-            "the guarantee of a common ancestor counts for either queue, so that siblings preempt each other (YUNIKORN-2795, 2761)",
+            "the guarantee of a common ancestor covers the ask of a queue without a guarantee, but does not protect the queues \
+             of victims, so that siblings preempt each other (YUNIKORN-2795, 2761)",
         ),
     ],
     keys: &[
