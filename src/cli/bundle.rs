@@ -29,7 +29,7 @@ use crate::output::verify::verify;
       --author 'Josiah Carberry' --orcid 0000-0002-1825-0097
   plimsoll bundle --verify load-sweep.zip")]
 pub struct Args {
-    /// A folder that `run` has written, or with --verify a bundle
+    /// A folder that `run` or `replay -o` has written, or with --verify a bundle
     path: PathBuf,
     /// The file to write [default: NAME.zip]
     #[arg(long, short, value_name = "FILE")]
@@ -72,9 +72,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let more = if examples.len() > shown.len() { "; .." } else { "" };
         let lacking = format!("{} ({}{more})", count(packed.missing.parts as u64, "part"), shown.join("; "));
         if !args.incomplete {
+            // The recorded command is not printed: the folder may come from another person.
+            let remedy = match packed.replay {
+                None => "`plimsoll run` and its plan",
+                Some(_) => "`plimsoll replay` and the same arguments",
+            };
             let problem = format!(
-                "{} is not complete: {lacking} missing or damaged; complete it with `plimsoll run` and its plan, or \
-                 pack it as it is with --incomplete",
+                "{} is not complete: {lacking} missing or damaged; complete it with {remedy}, or pack it as it is with \
+                 --incomplete",
                 args.path.display()
             );
             return Err(Error::Mismatch { problem });

@@ -35,19 +35,30 @@ pub struct Args {
     format: Format,
 }
 
+/// The metrics that `--metric` selects, or all.
+struct Selection<'a> {
+    /// The number of their comparisons, in all cells and policies together.
+    compared: usize,
+    /// The metrics that changed.
+    changes: Vec<&'a MetricChange>,
+}
+
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let found = contrast(&args.before, &args.after)?;
     found.missing.iter().for_each(|missing| context.warn(missing));
-    if let Some(unknown) = args.metric.iter().find(|metric| !found.metrics.contains(metric)) {
-        let known = found.metrics.iter().map(String::as_str);
-        let hint = did_you_mean(unknown, known);
+    let known = || found.metrics.iter().map(|(name, _)| name.as_str());
+    if let Some(unknown) = args.metric.iter().find(|metric| !known().any(|name| name == **metric)) {
+        let hint = did_you_mean(unknown, known());
         return Err(Error::plan("--metric", format!("'{unknown}'"), format!("a column of the runs table{hint}")));
     }
-    let wanted = |change: &&MetricChange| args.metric.is_empty() || args.metric.contains(&change.metric);
-    let changes: Vec<&MetricChange> = found.changes.iter().filter(wanted).collect();
+    let is_wanted = |metric: &String| args.metric.is_empty() || args.metric.contains(metric);
+    let wanted = Selection {
+        compared: found.metrics.iter().filter(|(name, _)| is_wanted(name)).map(|(_, comparisons)| comparisons).sum(),
+        changes: found.changes.iter().filter(|change| is_wanted(&change.metric)).collect(),
+    };
     match args.format {
-        Format::Json => print::out(&json(&found, &changes)),
-        Format::Table => print::out(&text(&found, &changes, args.all)),
+        Format::Json => print::out(&json(&found, &wanted)),
+        Format::Table => print::out(&text(&found, &wanted, args.all)),
     }
 }
 
@@ -59,7 +70,7 @@ fn is_clear(change: &MetricChange) -> bool {
 /// Maximum number of columns with numbers, unless `--wide` is given.
 const NUMBERS: usize = 4;
 
-fn text(found: &Contrast, changes: &[&MetricChange], all: bool) -> String {
+fn text(found: &Contrast, Selection { compared, changes }: &Selection, all: bool) -> String {
     let mut text = String::new();
     if !found.plans.is_empty() {
         text += &paragraphs(&format!("the plans differ:\n{}", found.plans));
@@ -70,8 +81,7 @@ fn text(found: &Contrast, changes: &[&MetricChange], all: bool) -> String {
             text += &paragraphs(&format!("{} only in the {side} ({example}, ..)", count(alone.len() as u64, "run")));
         }
     }
-    let compared =
-        format!("{} of {} compared", count(found.compared as u64, "metric"), count(found.runs as u64, "run"));
+    let compared = format!("{} of {} compared", count(*compared as u64, "metric"), count(found.runs as u64, "run"));
     if changes.is_empty() {
         return text + &paragraphs(&format!("{compared}: nothing changed"));
     }
@@ -110,7 +120,7 @@ fn text(found: &Contrast, changes: &[&MetricChange], all: bool) -> String {
     text + &paragraphs(&format!("{compared}, {} changed{also}; {about}", changes.len()))
 }
 
-fn json(found: &Contrast, changes: &[&MetricChange]) -> String {
+fn json(found: &Contrast, Selection { compared, changes }: &Selection) -> String {
     let one = |change: &&MetricChange| {
         let (means, test, interval) = (&change.means, &change.means.test, &change.means.test.difference);
         serde_json::json!({
@@ -124,7 +134,7 @@ fn json(found: &Contrast, changes: &[&MetricChange]) -> String {
     let plans: Vec<&str> = found.plans.lines().map(str::trim).collect();
     let json = serde_json::json!({
         "plans": plans, "only_before": found.only[0], "only_after": found.only[1], "runs": found.runs,
-        "compared": found.compared, "changes": changes.iter().map(one).collect::<Vec<_>>(),
+        "compared": compared, "changes": changes.iter().map(one).collect::<Vec<_>>(),
     });
     format!("{json:#}\n")
 }

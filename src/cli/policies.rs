@@ -5,6 +5,7 @@ use serde_json::json;
 use super::screen::{Alignment, Grid};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
+use crate::output::numbers::capital;
 use crate::policy::job_order::ORDERS;
 use crate::policy::{PolicySpec, QueueKey};
 
@@ -23,19 +24,30 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(name) = &args.name {
         return one(name, args.format);
     }
-    let own = context.registry.own().iter().map(|policy| [policy.name.as_str(), "", "A policy of this program.", ""]);
+    let own = context.registry.own().iter().map(|policy| {
+        [policy.name.clone(), String::new(), String::new(), "A policy of this program.".to_owned(), String::new()]
+    });
     let known = PolicySpec::all();
     let built_in = known.iter().map(|policy| {
         let row = policy.row();
-        [row.spelling, row.rank, row.meaning, row.source]
+        let lowest = row.rank.lowest().unwrap_or_default();
+        [
+            row.spelling.to_owned(),
+            lowest.to_owned(),
+            row.rank.to_string(),
+            row.meaning.to_owned(),
+            row.source.to_owned(),
+        ]
     });
-    let rows: Vec<[&str; 4]> = built_in.chain(own).collect();
-    let names = ["policy", "lowest_first", "meaning", "source"];
+    let rows: Vec<[String; 5]> = built_in.chain(own).collect();
+    let names = ["policy", "lowest_first", "order", "meaning", "source"];
     match args.format {
         Format::Json => {
             let objects: Vec<serde_json::Map<String, serde_json::Value>> = rows
                 .iter()
-                .map(|row| names.iter().zip(row).map(|(name, value)| ((*name).to_owned(), (*value).into())).collect())
+                .map(|row| {
+                    names.iter().zip(row).map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect()
+                })
                 .collect();
             let text =
                 serde_json::to_string_pretty(&objects).map_err(|error| Error::output("standard output", error))?;
@@ -44,10 +56,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Table => {
             let header = ["policy", "meaning"].map(|name| (name.to_owned(), Alignment::Left)).to_vec();
             let mut lines: Vec<Vec<String>> = Vec::new();
-            for [spelling, rank, meaning, source] in rows {
-                lines.push(vec![spelling.to_owned(), meaning.to_owned()]);
-                if !rank.is_empty() {
-                    lines.push(vec![String::new(), format!("lowest {rank} first; {source}")]);
+            for [spelling, _, order, meaning, source] in rows {
+                lines.push(vec![spelling, meaning]);
+                if !order.is_empty() {
+                    lines.push(vec![String::new(), format!("{order}; {source}")]);
                 }
             }
             for order in ORDERS.iter() {
@@ -73,12 +85,14 @@ fn one(name: &str, format: Format) -> Result<()> {
             let variants = row.variants.iter().map(|(name, fault)| json!({"name": name, "meaning": fault}));
             let keys = row.keys.iter().map(|key| json!({"name": key.name, "whole": key.whole, "meaning": key.meaning}));
             print::json(&json!({
-                "policy": row.spelling, "lowest_first": row.rank, "meaning": row.meaning, "source": row.source,
+                "policy": row.spelling, "lowest_first": row.rank.lowest().unwrap_or_default(),
+                "order": row.rank.to_string(), "meaning": row.meaning, "source": row.source,
                 "variants": variants.collect::<Vec<_>>(), "keys": keys.collect::<Vec<_>>(),
             }))
         }
         Format::Table => {
-            let mut text = format!("{}\n{}\nLowest {} first; {}.\n", row.spelling, row.meaning, row.rank, row.source);
+            let order = capital(&row.rank.to_string());
+            let mut text = format!("{}\n{}\n{order}; {}.\n", row.spelling, row.meaning, row.source);
             let mut list = |heading: &str, lines: Vec<Vec<String>>| {
                 if !lines.is_empty() {
                     let header = [heading, "meaning"].map(str::to_owned);

@@ -27,10 +27,8 @@ pub struct Contrast {
     pub missing: Vec<String>,
     /// The number of runs that both results have.
     pub runs: usize,
-    /// The number of compared metrics, in all cells and policies together.
-    pub compared: usize,
-    /// The names of the compared metrics.
-    pub metrics: Vec<String>,
+    /// The compared metrics, each with the number of its comparisons in all cells and policies together.
+    pub metrics: Vec<(String, usize)>,
     /// The metrics with a different value in at least one run, ordered by cell, policy and column.
     pub changes: Vec<MetricChange>,
 }
@@ -148,8 +146,9 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
                 let purpose = format!("{cell}/{policy}/{metric}");
                 let Some(means) = of_means(design, &values[0], &values[1], LEVEL) else { continue };
                 let bootstrap = bootstrap(design, &values[0], &values[1], LEVEL, &purpose);
-                if !found.metrics.contains(&metric) {
-                    found.metrics.push(metric.clone());
+                match found.metrics.iter_mut().find(|(name, _)| *name == metric) {
+                    Some((_, comparisons)) => *comparisons += 1,
+                    None => found.metrics.push((metric.clone(), 1)),
                 }
                 let (cell, policy) = (cell.clone(), policy.to_owned());
                 let change = MetricChange { cell, policy, metric, means, bootstrap, holm: Corrected::default() };
@@ -162,7 +161,6 @@ pub fn contrast(before: &Path, after: &Path) -> Result<Contrast> {
         return Err(Error::Mismatch { problem });
     }
     let after = corrected(compared.iter().map(|(change, _)| (change.metric.as_str(), change.means.test)));
-    found.compared = compared.len();
     let changed = compared.into_iter().zip(after).filter(|((_, differs), _)| *differs);
     found.changes = changed.map(|((change, _), holm)| MetricChange { holm, ..change }).collect();
     Ok(found)

@@ -230,7 +230,9 @@ fn what_is_not_whole_is_refused() {
     let whole = std::fs::read(&table).expect("a table");
     std::fs::write(&table, &whole[..whole.len() / 2]).expect("writable");
     let message = place.refused(&["bundle", "out"]);
-    for part in ["not complete", "is not as it was written", "machines-2x8c16g, fifo run 1", "--incomplete"] {
+    for part in
+        ["not complete", "is not as it was written", "machines-2x8c16g, fifo run 1", "`plimsoll run`", "--incomplete"]
+    {
         assert!(message.contains(part), "{part}: {message}");
     }
     assert!(!place.path("small.zip").exists());

@@ -137,6 +137,16 @@ fn a_replay_runs_again() {
         assert!(tables.contains(key) && tables.contains(&digest), "{key}");
         assert_eq!(made["inputs"][name], digest.as_str(), "{run_json}");
     }
+    // Incomplete results of a replay are completed by the same replay.
+    let table = place.path("results/x/runs/policy=drf/run=0/runs.parquet");
+    let whole = std::fs::read(&table).expect("a table");
+    std::fs::remove_file(&table).expect("it is there");
+    let message = place.refused(&["bundle", "results/x"]);
+    assert!(
+        message.contains("`plimsoll replay` and the same arguments") && !message.contains("plimsoll run"),
+        "{message}"
+    );
+    std::fs::write(&table, whole).expect("writable");
     // A bundle is refused if an input has changed since the run.
     place.write(&format!("work/{MACHINES}"), "name,cpu,memory_gib\na,8,16\nb,9,16\n");
     assert!(place.refused(&["bundle", "results/x"]).contains("it has changed since it was read"));

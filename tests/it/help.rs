@@ -1,5 +1,7 @@
 //! Help pages and advice: the commands that they suggest are valid.
 
+use plimsoll::policy::{PolicySpec, RankOrder};
+
 use crate::docs::parse;
 use crate::replay::{plimsoll, run, said};
 
@@ -69,6 +71,41 @@ fn wrong_commands_get_advice_that_works() {
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("maxmin:RESOURCE"));
     let text = help("plot", "80").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(plimsoll::output::gallery::NAMES.iter().all(|name| text.contains(name)), "{text}");
+}
+
+/// A quantity that is served from its lowest value names no other direction. An order in words states its direction.
+#[test]
+fn the_orders_of_policies_state_their_directions() {
+    for policy in PolicySpec::all() {
+        let row = policy.row();
+        let words = |text: &str, words: &[&str]| text.split([' ', ':', ',']).any(|word| words.contains(&word));
+        match row.rank {
+            RankOrder::Lowest(quantity) => {
+                assert!(
+                    !words(quantity, &["first", "largest", "highest", "most", "least"]),
+                    "{}: {quantity}",
+                    row.name
+                );
+            }
+            RankOrder::Stated(order) => assert!(words(order, &["first"]), "{}: {order}", row.name),
+        }
+    }
+    let printed = |args: &[&str]| {
+        let output = run(plimsoll(&["policies", "--wide"]).args(args));
+        assert!(output.status.success(), "{args:?}: {}", said(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let highest = "the largest sum of weighted factors first: age, 2^-(usage / share), priority";
+    assert!(printed(&["drf"]).contains("\nLowest max_r u_r / (c_r w_r) first; Ghodsi"), "{}", printed(&["drf"]));
+    assert!(printed(&["multifactor"]).contains("\nThe largest sum of weighted factors first: age"));
+    assert!(printed(&["tetris"]).contains("\nOn each machine: the largest sum_r"));
+    assert!(printed(&[]).contains(highest) && !printed(&[]).contains("lowest the"), "{}", printed(&[]));
+    let json = |name: &str| -> serde_json::Value {
+        serde_json::from_str(&printed(&[name, "--format", "json"])).expect("JSON")
+    };
+    let orders = ["drf", "multifactor"].map(|name| [json(name)["lowest_first"].clone(), json(name)["order"].clone()]);
+    let lowest = ["max_r u_r / (c_r w_r)", "lowest max_r u_r / (c_r w_r) first"];
+    assert_eq!(orders, [lowest, ["", highest]]);
 }
 
 #[test]

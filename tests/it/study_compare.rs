@@ -24,6 +24,11 @@ fn what_changed_is_told_with_significance() {
     let found = compare(&path("a"), &path("b"), &["--all", "--metric", "completion_mean_s"]);
     assert!(found.contains("- cluster.placement = \"first-fit\"") && found.contains("+ cluster.placement"), "{found}");
     assert_eq!(found.lines().filter(|line| line.starts_with("mean-")).count(), 6, "{found}");
+    // Only the selected metric is counted: once in each of three cells under each of two policies.
+    assert!(found.contains("\n6 metrics of 36 runs compared, 6 changed"), "{found}");
+    let selected = compare(&path("a"), &path("b"), &["--format", "json", "--metric", "completion_mean_s"]);
+    let selected: serde_json::Value = serde_json::from_str(&selected).expect("JSON");
+    assert_eq!((&selected["compared"], &selected["runs"]), (&6.into(), &36.into()), "{selected}");
     let json: serde_json::Value =
         serde_json::from_str(&compare(&path("a"), &path("b"), &["--format", "json"])).expect("JSON");
     let changes = json["changes"].as_array().expect("a list");

@@ -254,7 +254,9 @@ fn a_dry_run_lists_and_runs_nothing() {
     let (listed, message) = (String::from_utf8_lossy(&output.stdout).into_owned(), said(&output));
     assert!(output.status.success(), "{message}");
     assert_eq!(listed.lines().filter(|line| line.ends_with("to run")).count(), 18, "{listed}");
-    assert!(message.contains("18 runs, 18 to run: about") && message.contains("on 2 threads"), "{message}");
+    assert!(message.contains("18 runs, 18 to run: about") && message.contains("on 2 threads, "), "{message}");
+    let alone = said(&run(&mut place.command("out", &["--dry-run", "-j", "1"])));
+    assert!(alone.contains("on 1 thread, "), "{alone}");
     assert!(!place.path("out").exists(), "nothing is written");
     place.run("out", &["--shard", "0/3"]);
     let output = run(&mut place.command("out", &["--dry-run", "--format", "json"]));

@@ -386,6 +386,19 @@ fn head_shows_the_first_rows() {
     assert_eq!(lines[0], ["job", "user", "submit_us", "duration_us", "tasks", "cpu", "memory_mib", "stage", "after"]);
     assert_eq!(lines[2], ["job0", "job0", "49000000", "133000000", "2", "0.46", "861", "reduce", "map"]);
     assert_eq!(lines.len(), 3);
+    // Optional columns are shown if a shown row has a value.
+    let rows = "job,user,submit_s,duration_s,cpu,location,stable,estimate_s,deadline_s\n\
+                a,u,0,1,1,,false,,\nb,u,0,1,1,hz/r1,true,7,20\n";
+    let optional = file(dir.path(), "optional.csv", rows);
+    let shown = |rows: &str| -> Vec<Vec<String>> {
+        let text = good(&["head", &optional, "-n", rows, "--wide"]);
+        text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    let names = ["job", "user", "submit_us", "duration_us", "tasks", "cpu"];
+    assert_eq!(shown("1")[0], names);
+    let optional = ["location", "stable", "estimate_us", "deadline_us"];
+    assert_eq!(shown("2")[0], [&names[..], &optional[..]].concat());
+    assert_eq!(shown("2")[2], ["b", "u", "0", "1000000", "1", "1", "hz/r1", "true", "7000000", "20000000"]);
 }
 
 #[test]

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use super::maxmin::{named, place};
-use super::{Parsed, PolicyRow, StaticEquivalent};
+use super::{Parsed, PolicyRow, RankOrder, StaticEquivalent};
 use plimsoll_fair::{Across, Quantity};
 
 /// `drfh`
 pub static DRFH: PolicyRow = PolicyRow {
     name: "drfh",
     spelling: "drfh",
-    rank: "max_r u_r / (c_r w_r), over all machines",
+    rank: RankOrder::Lowest("max_r u_r / (c_r w_r), over all machines"),
     meaning: "DRF on machines that differ: equal dominant shares of the whole (for solve and check).",
     source: "Wang, Li and Liang, INFOCOM 2014",
     example: "drfh",
@@ -31,7 +31,7 @@ pub static DRFH: PolicyRow = PolicyRow {
 pub static CMMF: PolicyRow = PolicyRow {
     name: "cmmf",
     spelling: "cmmf:RESOURCE",
-    rank: "u_R / (c_R w_R), over all machines",
+    rank: RankOrder::Lowest("u_R / (c_R w_R), over all machines"),
     meaning: "Constrained max-min fairness in one resource (for solve and check).",
     source: "Ghodsi et al. (Choosy), EuroSys 2013",
     example: "cmmf:cpu",

@@ -9,7 +9,7 @@
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
-use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, Setup, ShareNorm, UsageRule};
+use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, RankOrder, Setup, ShareNorm, UsageRule};
 use plimsoll_base::units::Span;
 use plimsoll_sim::books::Books;
 
@@ -17,7 +17,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "afs",
     spelling: "afs:HALF_LIFE[:INTERVAL]",
-    rank: "sum_r average_r / (c_r w_r), a moving average of usage with HALF_LIFE",
+    rank: RankOrder::Lowest("sum_r average_r / (c_r w_r), a moving average of usage with HALF_LIFE"),
     meaning: "The least average usage first, sampled once an interval; a start is charged at once.",
     source: "Kueue's admission fair sharing (KEP 4136)",
     example: "afs:1h",

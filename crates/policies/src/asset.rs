@@ -2,14 +2,14 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §5.1. It has neither sharing incentive nor bottleneck fairness (theorems 1, 2).
 
-use super::{ByShare, Parsed, PolicyRow, ShareNorm, StaticEquivalent};
+use super::{ByShare, Parsed, PolicyRow, RankOrder, ShareNorm, StaticEquivalent};
 use plimsoll_fair::Norm;
 
 /// `asset`
 pub static ROW: PolicyRow = PolicyRow {
     name: "asset",
     spelling: "asset",
-    rank: "sum_r u_r / (c_r w_r)",
+    rank: RankOrder::Lowest("sum_r u_r / (c_r w_r)"),
     meaning: "Equal sums of shares.",
     source: "Ghodsi et al., NSDI 2011, 5.1",
     example: "asset",

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Parsed, PolicyRow, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
+use super::{Parsed, PolicyRow, RankOrder, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
 use plimsoll_base::error::Result;
 use plimsoll_fair::{Bmf, BmfSolver, Problem};
 
@@ -20,7 +20,7 @@ impl TargetSolver for BmfSolver {
 pub static ROW: PolicyRow = PolicyRow {
     name: "bmf",
     spelling: "bmf[:RESOLVE]",
-    rank: "running / target",
+    rank: RankOrder::Lowest("running / target"),
     meaning: "Targets that give each user the largest share of a used-up resource; RESOLVE as for ceei.",
     source: "Bonald and Roberts, SIGMETRICS 2015",
     example: "bmf",

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Parsed, PolicyRow, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
+use super::{Parsed, PolicyRow, RankOrder, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
 use plimsoll_base::error::Result;
 use plimsoll_fair::{Ceei, Market, Problem};
 
@@ -23,7 +23,7 @@ impl TargetSolver for Market {
 pub static ROW: PolicyRow = PolicyRow {
     name: "ceei",
     spelling: "ceei[:RESOLVE]",
-    rank: "running / target",
+    rank: RankOrder::Lowest("running / target"),
     meaning: "Targets of the greatest product of users' tasks; RESOLVE: change, every:SPAN, tolerance:X.",
     source: "Ghodsi et al., NSDI 2011, 5.2",
     example: "ceei",

@@ -17,7 +17,7 @@ use ethnum::U256;
 
 use super::branches::Branches;
 use super::decay::{Adds, Memory, Usage};
-use super::{ByUsage, Parsed, PolicyRow, Queue, QuotaFile, Rank, Renewal, Setup, UsageRule};
+use super::{ByUsage, Parsed, PolicyRow, Queue, QuotaFile, Rank, RankOrder, Renewal, Setup, UsageRule};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Span};
 use plimsoll_sim::books::Books;
@@ -26,7 +26,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "fair-tree",
     spelling: "fair-tree:HALF_LIFE[:PERIOD][:FILE]",
-    rank: "place in the walk down the tree by share / decayed usage among siblings",
+    rank: RankOrder::Lowest("place in the walk down the tree by share / decayed usage among siblings"),
     meaning: "Ranks of users in a tree of groups by decayed usage, recomputed every PERIOD.",
     source: "Slurm's fair tree (Cox and Morrison)",
     example: "fair-tree:1h",

@@ -1,13 +1,13 @@
 //! First in, first out: one queue for all users.
 
-use super::{Capabilities, Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Capabilities, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder};
 use plimsoll_sim::books::Books;
 
 /// `fifo`
 pub static ROW: PolicyRow = PolicyRow {
     name: "fifo",
     spelling: "fifo",
-    rank: "release instant, row",
+    rank: RankOrder::Lowest("release instant, row"),
     meaning: "One queue for all users, in order of arrival.",
     source: "folklore",
     example: "fifo",

@@ -19,7 +19,7 @@
 //!   the cluster where two are compared.
 
 use super::branches::Branches;
-use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, Setup, Stale};
+use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, RankOrder, Setup, Stale};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
@@ -28,7 +28,7 @@ use plimsoll_sim::books::{Books, WEIGHT_ONE};
 pub static ROW: PolicyRow = PolicyRow {
     name: "hdrf",
     spelling: "hdrf:FILE",
-    rank: "down the tree, the least dominant share / ratio of rescaled vectors",
+    rank: RankOrder::Stated("down the tree: the lowest dominant share / ratio of rescaled vectors first"),
     meaning: "Dominant Resource Fairness in a tree of groups; no group is charged for blocked children.",
     source: "Bhattacharya et al., SoCC 2013",
     example: "hdrf:experiments/quota/two-groups.toml",

@@ -10,7 +10,9 @@
 
 use super::keys::{Keys, decimal};
 use super::maxmin::dimension;
-use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
+use super::{
+    Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict,
+};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, UserId, span};
 use plimsoll_fair::{FreeCredits, Karma as Accounts};
@@ -20,7 +22,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "karma",
     spelling: "karma:RESOURCE:QUANTUM[:KEY=VALUE]",
-    rank: "the most credits first, within the user's allocation for the quantum",
+    rank: RankOrder::Stated("the most credits first, within the user's allocation for the quantum"),
     meaning: "Each user has a guaranteed part; more is borrowed for credits, which the donors earn.",
     source: "Vuppalapati et al., OSDI 2023",
     example: "karma:cpu:60s",

@@ -74,5 +74,5 @@ pub use price::{Prices, ShareNorm};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{Code, NamedPolicy, PlanGroups, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{Parsed, PolicyRow, PolicySpec, Setup, StaticEquivalent};
+pub use spec::{Parsed, PolicyRow, PolicySpec, RankOrder, Setup, StaticEquivalent};
 pub use target::{Target, TargetSolver};

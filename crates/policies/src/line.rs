@@ -2,14 +2,16 @@
 //!
 //! The orders and their sources are in [`job_order`](super::job_order).
 
-use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder};
 use plimsoll_sim::books::Books;
 
 /// `line`
 pub static ROW: PolicyRow = PolicyRow {
     name: "line",
     spelling: "line",
-    rank: "the value of the order after the slash, then release instant, row; alone: priority, release instant, row",
+    rank: RankOrder::Lowest(
+        "value of the order after the slash, then release instant, row; alone: priority, release instant, row",
+    ),
     meaning: "One queue for all users, in the order after the slash.",
     source: "that of the order",
     example: "line",

@@ -5,7 +5,7 @@
 
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
-use super::{ByShare, ByUsage, Parsed, PolicyRow, Queue, Rank, ShareNorm, UsageRule};
+use super::{ByShare, ByUsage, Parsed, PolicyRow, Queue, Rank, RankOrder, ShareNorm, UsageRule};
 use plimsoll_base::units::Span;
 use plimsoll_sim::books::Books;
 
@@ -13,7 +13,9 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "longterm",
     spelling: "longterm:HALF_LIFE[:PERIOD]",
-    rank: "max_r (past_r + u_r PERIOD) / (c_r w_r), past_r being held amounts times time, halved every HALF_LIFE",
+    rank: RankOrder::Lowest(
+        "max_r (past_r + u_r PERIOD) / (c_r w_r), past_r being held amounts times time, halved every HALF_LIFE",
+    ),
     meaning: "Equal dominant shares over time: a user with a large recent usage waits.",
     source: "dominant shares (Ghodsi et al., NSDI 2011) with exponentially decayed usage; the definition is ours",
     example: "longterm:1h",

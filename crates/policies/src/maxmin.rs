@@ -2,7 +2,7 @@
 //!
 //! Source: Ghodsi et al., NSDI 2011, §7.2 ("CPU-fair").
 
-use super::{ByShare, Parsed, PolicyRow, Setup, StaticEquivalent};
+use super::{ByShare, Parsed, PolicyRow, RankOrder, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result, nearest};
 use plimsoll_fair::Norm;
 
@@ -10,7 +10,7 @@ use plimsoll_fair::Norm;
 pub static ROW: PolicyRow = PolicyRow {
     name: "maxmin",
     spelling: "maxmin:RESOURCE",
-    rank: "u_R / (c_R w_R)",
+    rank: RankOrder::Lowest("u_R / (c_R w_R)"),
     meaning: "Max-min fairness in one resource; the whole demand is reserved.",
     source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair)",
     example: "maxmin:cpu",

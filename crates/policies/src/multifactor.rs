@@ -14,7 +14,7 @@ use ethnum::U256;
 use super::decay::{Adds, Memory, ONE, Usage, power_of_half};
 use super::fair_tree::PERIOD;
 use super::keys::Keys;
-use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, Renewal, Setup, UsageRule};
+use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, RankOrder, Renewal, Setup, UsageRule};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Span, Time, span};
 use plimsoll_sim::books::{Books, Weights};
@@ -23,7 +23,7 @@ use plimsoll_sim::books::{Books, Weights};
 pub static ROW: PolicyRow = PolicyRow {
     name: "multifactor",
     spelling: "multifactor:HALF_LIFE[:KEY=VALUE]",
-    rank: "the largest sum of weighted factors: age, 2^-(usage / share), priority",
+    rank: RankOrder::Stated("the largest sum of weighted factors first: age, 2^-(usage / share), priority"),
     meaning: "Jobs by a sum of their age, the recent usage of their user, and their priority.",
     source: "Slurm's multifactor priority plugin (SchedMD)",
     example: "multifactor:1h",

@@ -5,13 +5,13 @@
 //! over-committed machine slows down.
 
 use super::maxmin::{dimension, named};
-use super::{ByShare, Lens, Parsed, PolicyRow};
+use super::{ByShare, Lens, Parsed, PolicyRow, RankOrder};
 
 /// `only:RESOURCE`
 pub static ROW: PolicyRow = PolicyRow {
     name: "only",
     spelling: "only:RESOURCE",
-    rank: "u_R / (c_R w_R)",
+    rank: RankOrder::Lowest("u_R / (c_R w_R)"),
     meaning: "Max-min fairness in one resource, which is the only reserved one: others may be over-committed.",
     source: "Ghodsi et al., NSDI 2011, 7.2 (CPU-fair, with thrashing)",
     example: "only:cpu",

@@ -5,7 +5,9 @@
 //! than 2^-44 may tie. Sources: Joe-Wong et al., INFOCOM 2012 (norms of shares as a family); Ghodsi et al., NSDI 2011, §4 and §5.1 (p =
 //! inf and p = 1).
 
-use super::{ByShare, Parameter, Parsed, Policy, PolicyRow, Rank, Setup, ShareNorm, Shares, StaticEquivalent};
+use super::{
+    ByShare, Parameter, Parsed, Policy, PolicyRow, Rank, RankOrder, Setup, ShareNorm, Shares, StaticEquivalent,
+};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_fair::Norm;
@@ -15,7 +17,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "pnorm",
     spelling: "pnorm:P",
-    rank: "(sum_r (u_r / (c_r w_r))^P)^(1/P)",
+    rank: RankOrder::Lowest("(sum_r (u_r / (c_r w_r))^P)^(1/P)"),
     meaning: "Between asset fairness (P = 1) and DRF (P = inf).",
     source: "Joe-Wong et al., INFOCOM 2012, for families between",
     example: "pnorm:2",

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use super::price::binary_fraction;
-use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Spot, StaticEquivalent};
+use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Spot, StaticEquivalent};
 use plimsoll_fair::PsDsf;
 use plimsoll_sim::books::Books;
 
@@ -20,7 +20,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "psdsf",
     spelling: "psdsf",
-    rank: "on each machine i: max_r (u_r + d_r) / (c_ir w_r)",
+    rank: RankOrder::Lowest("max_r (u_r + d_r) / (c_ir w_r) on each machine i"),
     meaning: "Equal dominant shares on each machine separately, of the user's whole allocation.",
     source: "Khamse-Ashari et al. (arXiv 1611.00404)",
     example: "psdsf",

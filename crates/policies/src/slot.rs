@@ -4,7 +4,7 @@
 //! reported. The run's `slowdown` defines how an over-committed machine slows down. Source: Hadoop's fair scheduler as in Ghodsi et al.,
 //! NSDI 2011, §7.2 and §7.3.
 
-use super::{ByShare, Lens, Parsed, PolicyRow, Prices, Setup, StaticEquivalent};
+use super::{ByShare, Lens, Parsed, PolicyRow, Prices, RankOrder, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Resources;
 use plimsoll_fair::Slots;
@@ -13,7 +13,7 @@ use plimsoll_fair::Slots;
 pub static ROW: PolicyRow = PolicyRow {
     name: "slot",
     spelling: "slot:K",
-    rank: "slots / w",
+    rank: RankOrder::Lowest("slots / w"),
     meaning: "K slots per machine; a task takes one, whatever its demand.",
     source: "Ghodsi et al., NSDI 2011, 7.2-7.3 (Hadoop's fair scheduler)",
     example: "slot:12",

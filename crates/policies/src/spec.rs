@@ -70,14 +70,42 @@ pub struct Setup<'a> {
     pub labels: Option<&'a [&'a str]>,
 }
 
+/// How a policy orders users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankOrder {
+    /// The lowest value of this quantity is served first.
+    Lowest(&'static str),
+    /// These words state the order and its direction.
+    Stated(&'static str),
+}
+
+impl RankOrder {
+    /// Returns the quantity, if its lowest value is served first.
+    pub fn lowest(self) -> Option<&'static str> {
+        match self {
+            RankOrder::Lowest(quantity) => Some(quantity),
+            RankOrder::Stated(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for RankOrder {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            RankOrder::Lowest(quantity) => write!(f, "lowest {quantity} first"),
+            RankOrder::Stated(order) => f.write_str(order),
+        }
+    }
+}
+
 /// The declaration of a built-in policy.
 pub struct PolicyRow {
     /// The name without parameters.
     pub name: &'static str,
     /// The notation of the name with its parameters.
     pub spelling: &'static str,
-    /// The quantity that users are compared by: the lowest is served first.
-    pub rank: &'static str,
+    /// How the policy orders users.
+    pub rank: RankOrder,
     /// The description, one sentence.
     pub meaning: &'static str,
     /// The source of the definition.

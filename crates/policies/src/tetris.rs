@@ -12,7 +12,9 @@
 //! is no penalty for remote input and no barrier hint.
 
 use super::keys::decimal;
-use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, Setup, ShareNorm, Spot, Stale};
+use super::{
+    Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, RankOrder, Setup, ShareNorm, Spot, Stale,
+};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -21,7 +23,10 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "tetris",
     spelling: "tetris:F",
-    rank: "on each machine: the largest sum_r of demand * free / capacity^2, among the part 1 - F with the least dominant shares",
+    rank: RankOrder::Stated(
+        "on each machine: the largest sum_r of demand * free / capacity^2 first, among the part 1 - F with the least \
+         dominant shares",
+    ),
     meaning: "Packing first, among the users that are furthest below their fair share.",
     source: "Grandl et al., SIGCOMM 2014",
     example: "tetris:0.25",

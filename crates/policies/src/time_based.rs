@@ -10,7 +10,7 @@
 
 use super::decay::{Adds, Usage};
 use super::keys::{Keys, decimal};
-use super::{ByUsage, Needs, Parsed, PolicyRow, Queue, Rank, Renewal, UsageRule};
+use super::{ByUsage, Needs, Parsed, PolicyRow, Queue, Rank, RankOrder, Renewal, UsageRule};
 use plimsoll_base::units::{Resources, Span, UserId};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 use plimsoll_sim::books::Books;
@@ -19,7 +19,7 @@ use plimsoll_sim::books::Books;
 pub static ROW: PolicyRow = PolicyRow {
     name: "time-based",
     spelling: "time-based:HALF_LIFE[:PERIOD][:k=K]",
-    rank: "max_r u_r / share_r, shares of requests by weight, less K times the excess of past usage",
+    rank: RankOrder::Lowest("max_r u_r / share_r, shares of requests by weight, less K times the excess of past usage"),
     meaning: "The user with the smallest used part of its fair share first; recent usage reduces the fair share.",
     source: "the KAI scheduler's time-based fair share (NVIDIA)",
     example: "time-based:1h",

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use super::price::binary_fraction;
-use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Setup, StaticEquivalent};
+use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Setup, StaticEquivalent};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::UserId;
 use plimsoll_fair::{Across, Quantity};
@@ -22,7 +22,7 @@ use plimsoll_sim::books::{Books, Weights};
 pub static ROW: PolicyRow = PolicyRow {
     name: "tsf",
     spelling: "tsf",
-    rank: "tasks / (tasks alone on all machines, also those where it may not run) / w",
+    rank: RankOrder::Lowest("tasks / (tasks alone on all machines, also those where it may not run) / w"),
     meaning: "Task share fairness: equal parts of the tasks that users could run alone.",
     source: "Wang, Li, Liang and Li, SC 2016",
     example: "tsf",

@@ -61,10 +61,10 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
         s => format!("{:.1} h", s / 3600.0),
     };
     context.print_message(&format!(
-        "{}, {missing} to run: about {} on {} threads, estimated from the first half second of some of them",
+        "{}, {missing} to run: about {} on {}, estimated from the first half second of some of them",
         count(runs.len() as u64, "run"),
         span(estimate / how.threads.min(missing) as f64),
-        how.threads
+        count(how.threads as u64, "thread")
     ));
     Ok(())
 }

@@ -27,36 +27,32 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let opened = Opened::new(&args.trace, &args.reading, None)?;
     let mut source = opened.source(&context.stop)?;
-    // These columns are formatted for every row; columns without values in the shown rows are omitted afterwards.
-    let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
-    (layout.tasks, layout.stage, layout.after) = (true, true, true);
-    layout.preceding = true;
-    (layout.priority, layout.gang, layout.label) = (true, true, true);
+    // All columns are formatted for every row; optional columns without values in the shown rows are omitted afterwards.
+    let all = Layout {
+        dims: source.dims().to_vec(),
+        tasks: true,
+        stage: true,
+        after: true,
+        priority: true,
+        gang: true,
+        label: true,
+        location: true,
+        stable: true,
+        estimate: true,
+        deadline: true,
+        preceding: true,
+    };
+    let mut needed = Layout { dims: all.dims.clone(), tasks: true, ..Layout::default() };
     let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut needed = Layout::default();
     while rows.len() < args.rows
         && let Some(set) = source.next_set()?
     {
-        needed.stage |= set.stage.is_some();
-        needed.after |= !set.after.is_empty();
-        needed.priority |= set.priority != 0;
-        needed.gang |= set.gang;
-        needed.preceding |= set.preceding.is_some();
-        needed.label |= set.label.is_some();
-        rows.push(layout.row(&set, &source)?.iter().map(|item| item.text().into_owned()).collect());
+        needed.add(&set);
+        rows.push(all.row(&set, &source)?.iter().map(|item| item.text().into_owned()).collect());
     }
-    let hidden = [
-        ("stage", needed.stage),
-        ("after", needed.after),
-        ("priority", needed.priority),
-        ("gang", needed.gang),
-        ("label", needed.label),
-        ("after_job", needed.preceding),
-        ("think_us", needed.preceding),
-    ];
-    let names: Vec<String> = layout.columns().into_iter().map(|(name, _)| name).collect();
-    let shown: Vec<usize> =
-        (0..names.len()).filter(|&at| hidden.iter().all(|(name, needed)| *needed || names[at] != *name)).collect();
+    let (columns, needed) = (all.columns(), needed.columns());
+    let shown: Vec<usize> = (0..columns.len()).filter(|&at| needed.contains(&columns[at])).collect();
     let pick = |row: &[String]| -> Vec<String> { shown.iter().map(|&at| row[at].clone()).collect() };
+    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
     print::out(&print::aligned(&pick(&names), &rows.iter().map(|row| pick(row)).collect::<Vec<_>>()))
 }

@@ -1,13 +1,13 @@
 //! A policy as a template: the user with the fewest running tasks is next.
 
-use super::{Capabilities, Parsed, Policy, PolicyRow, Queue, Rank};
+use super::{Capabilities, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder};
 use plimsoll_sim::books::Books;
 
 /// `template`
 pub static ROW: PolicyRow = PolicyRow {
     name: "template",
     spelling: "template",
-    rank: "running tasks",
+    rank: RankOrder::Lowest("running tasks"),
     meaning: "Equal numbers of running tasks.",
     source: "a template",
     example: "template",

@@ -27,7 +27,7 @@ mod shares;
 use std::collections::BTreeMap;
 
 use super::cycle::{Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, Ratio, Scheduler, Session, Tree, number};
-use super::{Parsed, PolicyRow, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
@@ -39,7 +39,10 @@ use shares::{QueueClaim, QueueShares, SLACK, WHOLE, shares};
 pub static ROW: PolicyRow = PolicyRow {
     name: "armada",
     spelling: "armada[@ISSUE][:FILE]",
-    rank: "cost with the job over the queue's weight, after the eviction of tasks above shares",
+    rank: RankOrder::Stated(
+        "the most urgent job first, then the lowest cost with the job over the queue's weight, after the eviction of \
+         tasks above shares",
+    ),
     meaning: "Armada: dominant cost by queue; tasks above a share are evicted and scheduled again.",
     source: "Armada, scheduler of August 2026",
     example: "armada",

@@ -23,7 +23,9 @@ use self::fixed::Rounded;
 use self::names::Var;
 use self::parse::{Ast, Parts, Test};
 use self::program::{Check, Fixed, Number, ProgramNode, View};
-use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, Reason, Setup, Stale, Verdict};
+use super::{
+    Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict,
+};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -34,7 +36,7 @@ pub use self::names::{Clause, NAMES, Name, Of, ValueUnit};
 pub static ROW: PolicyRow = PolicyRow {
     name: "expr",
     spelling: "expr:(RANK)",
-    rank: "the value of RANK",
+    rank: RankOrder::Lowest("value of RANK"),
     meaning: "The user with the least value of an expression first; (RANK; admit CONDITION; order KEY) has more parts.",
     source: "the definition is the user's",
     example: "expr:(max(held[r] / (capacity[r] * weight[r])))",

@@ -56,7 +56,7 @@ use std::collections::HashMap;
 use super::cycle::{
     Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_sim::books::Books;
@@ -69,7 +69,7 @@ use walk::{Item, Walk};
 pub static ROW: PolicyRow = PolicyRow {
     name: "kai",
     spelling: "kai[@ISSUE][:FILE]",
-    rank: "the rank of its queue by fair share, quota, priority and the used part of the share",
+    rank: RankOrder::Lowest("rank of the user's queue by fair share, quota, priority and the used part of the share"),
     meaning: "The KAI scheduler: deserved amounts, over-quota weights, and reclaim by fair shares.",
     source: "KAI scheduler (NVIDIA), proportion plugin and actions of August 2026",
     example: "kai",

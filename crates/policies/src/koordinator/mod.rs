@@ -36,7 +36,7 @@ use super::cycle::{
     Cycled, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session,
     Tree, Waiting, place_task, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
@@ -47,7 +47,7 @@ use runtime::{Scaling, SiblingClaim, runtimes, scaled};
 pub static ROW: PolicyRow = PolicyRow {
     name: "koordinator",
     spelling: "koordinator[@ISSUE][:FILE]",
-    rank: "priority, then age, within the runtime quota of its group",
+    rank: RankOrder::Stated("the most urgent task first, then the oldest, within the runtime quota of its group"),
     meaning: "Koordinator's elastic quotas: minimums, the rest by shared weight, and revocation.",
     source: "Koordinator, elastic quota of August 2026",
     example: "koordinator",

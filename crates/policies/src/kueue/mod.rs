@@ -37,7 +37,7 @@ use std::cmp::Ordering;
 use super::cycle::{
     Cycled, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 use plimsoll_sim::books::Books;
@@ -50,7 +50,7 @@ use quotas::{Arithmetic, BorrowingShare, Quotas, Reclaim, Snapshot, WithinQueue}
 pub static ROW: PolicyRow = PolicyRow {
     name: "kueue",
     spelling: "kueue[@ISSUE][:FILE]",
-    rank: "the position in the tournament of heads by shares of borrowed amounts",
+    rank: RankOrder::Lowest("position in the tournament of heads by shares of borrowed amounts"),
     meaning: "Kueue's fair sharing: queues borrow from cohorts, and preempt by shares.",
     source: "Kueue, KEP 1714 and the scheduler of August 2026",
     example: "kueue",

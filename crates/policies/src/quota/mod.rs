@@ -30,7 +30,7 @@ use std::path::Path;
 
 use super::{
     Ask, Capabilities, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
-    PreemptsFor, Queue, Rank, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, WaitList, enough,
+    PreemptsFor, Queue, Rank, RankOrder, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, WaitList, enough,
 };
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
@@ -73,7 +73,7 @@ impl QuotaFile {
 pub static ROW: PolicyRow = PolicyRow {
     name: "quota",
     spelling: "quota:FILE",
-    rank: "used / runtime quota",
+    rank: RankOrder::Lowest("used / runtime quota"),
     meaning: "Groups of users, each within a quota found by water-filling over min, max, ratio and request.",
     source: "the first article on FuxiMaster (quota groups); Koordinator",
     example: "quota:experiments/quota/two-groups.toml",

@@ -222,8 +222,8 @@ impl Sharing {
             if held > 0 && runtime == 0 {
                 return MOST;
             }
-            // A resource without an allocation does not count, even if its quota is 0.
-            if held > 0 && u128::from(held) * u128::from(quota) > u128::from(used) * u128::from(runtime) {
+            // A resource without an allocation does not count, even if its quota is 0: the left product is 0.
+            if u128::from(held) * u128::from(quota) > u128::from(used) * u128::from(runtime) {
                 (used, quota) = (held, runtime);
             }
         }

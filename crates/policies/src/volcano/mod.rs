@@ -61,7 +61,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_sim::books::Books;
@@ -88,7 +88,10 @@ const DRF: QueueKey =
 pub static DRF_ROW: PolicyRow = PolicyRow {
     name: "volcano-drf",
     spelling: "volcano-drf[@ISSUE][:FILE]",
-    rank: "hierarchical dominant shares of queues over weights, then jobs by gang and dominant share",
+    rank: RankOrder::Stated(
+        "the queue with the lowest hierarchical dominant share over its weight first, then jobs by urgency, gang and \
+         dominant share",
+    ),
     meaning: "Volcano with drf: queues by hierarchical dominant shares, jobs by dominant shares.",
     source: "Volcano, drf plugin with hierarchy and actions of August 2026",
     example: "volcano-drf",
@@ -120,7 +123,10 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
 pub static PROPORTION_ROW: PolicyRow = PolicyRow {
     name: "volcano-proportion",
     spelling: "volcano-proportion[@ISSUE][:FILE]",
-    rank: "a queue's priority, then its usage over its deserved amount by weight, then jobs by gang and dominant share",
+    rank: RankOrder::Stated(
+        "the queue of the highest priority first, then the lowest usage over the deserved amount by weight, then \
+         jobs by urgency, gang and dominant share",
+    ),
     meaning: "Volcano with proportion: queues deserve parts of the cluster by weight.",
     source: "Volcano, default configuration of August 2026",
     example: "volcano-proportion",
@@ -158,7 +164,10 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
 pub static CAPACITY_ROW: PolicyRow = PolicyRow {
     name: "volcano-capacity",
     spelling: "volcano-capacity[@ISSUE][:FILE]",
-    rank: "a queue's priority, then its usage over its deserved amount, then jobs by gang and dominant share",
+    rank: RankOrder::Stated(
+        "the queue of the highest priority first, then the lowest usage over the deserved amount, then jobs by \
+         urgency, gang and dominant share",
+    ),
     meaning: "Volcano with capacity: queues have deserved, guaranteed and largest amounts.",
     source: "Volcano, capacity plugin and actions of August 2026",
     example: "volcano-capacity",

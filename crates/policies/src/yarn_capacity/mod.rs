@@ -39,7 +39,7 @@ use super::cycle::{
     Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Ratio, Scheduler, Session, Tree, Walk,
     amounts as read, choice, number, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
@@ -51,7 +51,10 @@ use limits::{Limits, Settings};
 pub static ROW: PolicyRow = PolicyRow {
     name: "yarn-capacity",
     spelling: "yarn-capacity[@ISSUE][:FILE]",
-    rank: "from the root down: the dominant used part of the guarantee; applications by priority, then age",
+    rank: RankOrder::Stated(
+        "from the root down: the lowest dominant used part of the guarantee first; in a queue the most urgent \
+         application first, then the oldest",
+    ),
     meaning: "YARN's capacity scheduler: the queue that uses the least of its guarantee, and preemption.",
     source: "Apache Hadoop, CapacityScheduler of August 2026",
     example: "yarn-capacity",

@@ -32,7 +32,7 @@ mod shares;
 use super::cycle::{
     Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
 use plimsoll_sim::books::Books;
@@ -44,7 +44,10 @@ use preempt::Shares;
 pub static ROW: PolicyRow = PolicyRow {
     name: "yarn-fair",
     spelling: "yarn-fair[@ISSUE][:FILE]",
-    rank: "from the root down: queues below their minimum share, then the dominant part of the cluster over the weight",
+    rank: RankOrder::Stated(
+        "from the root down: queues below their minimum share first, then the lowest dominant part of the cluster \
+         over the weight",
+    ),
     meaning: "YARN's fair scheduler: dominant shares over queues with minimum shares, and preemption.",
     source: "Apache Hadoop, FairScheduler of August 2026",
     example: "yarn-fair",

@@ -33,7 +33,7 @@ mod preempt;
 use super::cycle::{
     Cycled, Member, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
 };
-use super::{Parsed, PolicyRow, Reason, Setup, Status};
+use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
@@ -44,7 +44,10 @@ use order::{App, ComparedQueue, QueueRank, Rule};
 pub static ROW: PolicyRow = PolicyRow {
     name: "yunikorn-fair",
     spelling: "yunikorn-fair[@ISSUE][:FILE]",
-    rank: "from the root down: priority, then usage over guarantee or else maximum, then waiting demand",
+    rank: RankOrder::Stated(
+        "from the root down: the most urgent queue first, then the lowest usage over guarantee or else maximum, then \
+         the largest pending demand",
+    ),
     meaning: "YuniKorn's fair sorting of queues, and preemption for those below their guarantee.",
     source: "Apache YuniKorn, core of August 2026",
     example: "yunikorn-fair",
@@ -55,7 +58,8 @@ pub static ROW: PolicyRow = PolicyRow {
         ("2270", "the room of victims is not reserved for the ask (YUNIKORN-2270)"),
         (
             "2795",
-            "the guarantee of a common ancestor counts for either queue, so that siblings preempt each other (YUNIKORN-2795, 2761)",
+            "the guarantee of a common ancestor covers the ask of a queue without a guarantee, but does not protect the queues \
+             of victims, so that siblings preempt each other (YUNIKORN-2795, 2761)",
         ),
     ],
     keys: &[

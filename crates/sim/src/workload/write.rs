@@ -71,17 +71,7 @@ impl Layout {
     pub fn scan(source: &mut dyn Source) -> Result<Layout> {
         let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
         while let Some(set) = source.next_set()? {
-            layout.tasks |= set.tasks != 1;
-            layout.stage |= set.stage.is_some();
-            layout.after |= !set.after.is_empty();
-            layout.priority |= set.priority != 0;
-            layout.gang |= set.gang;
-            layout.label |= set.label.is_some();
-            layout.location |= set.location.is_some();
-            layout.stable |= set.stable;
-            layout.estimate |= set.estimate.is_some();
-            layout.deadline |= set.deadline.is_some();
-            layout.preceding |= set.preceding.is_some();
+            layout.add(&set);
         }
         let columns = layout.columns();
         let resources: Vec<String> = layout.dims.iter().map(|dim| dim.name.clone()).collect();
@@ -94,6 +84,21 @@ impl Layout {
                 Err(Error::Mismatch { problem })
             }
         }
+    }
+
+    /// Adds the columns that a row needs.
+    pub fn add(&mut self, set: &TaskSet) {
+        self.tasks |= set.tasks != 1;
+        self.stage |= set.stage.is_some();
+        self.after |= !set.after.is_empty();
+        self.priority |= set.priority != 0;
+        self.gang |= set.gang;
+        self.label |= set.label.is_some();
+        self.location |= set.location.is_some();
+        self.stable |= set.stable;
+        self.estimate |= set.estimate.is_some();
+        self.deadline |= set.deadline.is_some();
+        self.preceding |= set.preceding.is_some();
     }
 
     /// Returns every column's name and content, in order.
