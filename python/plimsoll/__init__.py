@@ -21,13 +21,22 @@ from ._call import Frames, call, folder, given, named, options
 from ._errors import Error, InputError, RunError, Warning
 from ._plimsoll import Table
 from ._policies import Policy, Problem, Users, policy
-from ._results import Figure, Results
+from ._results import Figure, Results, results_folder
 from ._study import study
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._declared import CheckOptions, CourtOptions, DecideOptions, ReplayOptions, SolveOptions
+    from ._declared import (
+        CheckOptions,
+        CompareOptions,
+        CourtOptions,
+        DecideOptions,
+        PlotOptions,
+        ReplayOptions,
+        SolveOptions,
+        TraceStatsOptions,
+    )
 
 __version__, __commit__ = _plimsoll.version()
 
@@ -43,14 +52,19 @@ __all__ = [
     "Users",
     "Warning",
     "check",
+    "compare",
     "court",
     "decide",
+    "plot",
+    "policies",
     "policy",
     "read",
     "replay",
     "run",
+    "schema",
     "solve",
     "study",
+    "trace_stats",
 ]
 
 
@@ -236,6 +250,77 @@ def court(
         args.append(name)
     found = json.loads(call([*args, *options({"quiet": True, **more})], text, frames))
     return found if isinstance(found, list) else [found]
+
+
+def compare(before: Results | str | os.PathLike, after: Results | str | os.PathLike, **more: Unpack[CompareOptions]) -> dict[str, Any]:
+    """Compares two results: the metrics that differ, with interval and test.
+
+    Args:
+        before: `Results`, or the folder of results.
+        after: Other `Results`, or their folder.
+        **more: Options of ``plimsoll compare``: ``metric=["completion_mean_s"]``, ``all=True``.
+
+    Returns:
+        The JSON document of ``plimsoll compare --format json``.
+
+    Raises:
+        InputError: A folder has no results, or there is no such metric.
+    """
+    return json.loads(call(["compare", "--format=json", *options(more), "--", results_folder(before, "before"), results_folder(after, "after")]))
+
+
+def plot(results: Results | str | os.PathLike, **more: Unpack[PlotOptions]) -> dict[str, Figure]:
+    """Draws the figures of results again.
+
+    Args:
+        results: `Results`, or the folder of results.
+        **more: Options of ``plimsoll plot``: ``only=["completion"]``, ``preset="ieee"``.
+
+    Returns:
+        All figures of the folder by name.
+
+    Raises:
+        InputError: The folder has no results, or an option is not accepted.
+    """
+    call(["plot", *options({**more, "quiet": True}), "--", results_folder(results, "results")])
+    return Results(results_folder(results, "results")).figures
+
+
+def trace_stats(trace: Any, **more: Unpack[TraceStatsOptions]) -> dict[str, Any]:
+    """Describes a workload: sizes, demands, durations and arrivals, and the load that it offers to machines.
+
+    Args:
+        trace: As in `replay`, or the name of a generator.
+        **more: Options of ``plimsoll trace stats``: ``machines="400x16c32g"``, ``from_="swf"``.
+
+    Returns:
+        The JSON document of ``plimsoll trace stats --format json``.
+
+    Raises:
+        InputError: The trace or an option is not accepted.
+    """
+    frames = Frames()
+    if not isinstance(trace, (str, os.PathLike)):
+        trace = frames.file(trace, "trace")
+    return json.loads(call(["trace", "stats", "--format=json", *options({**more, "quiet": True}), "--", trace], frames=frames))
+
+
+def policies(name: str | None = None) -> Any:
+    """Returns the description of a policy with its variants and keys, or a list of the descriptions of all policies.
+
+    Raises:
+        InputError: There is no policy of this name.
+    """
+    return json.loads(call(["policies", "--format=json", *([] if name is None else ["--", name])]))
+
+
+def schema(*tables: str) -> dict[str, Any]:
+    """Returns the columns of these tables, or of all tables: name, type, unit, meaning, and whether lower or higher values are better.
+
+    Raises:
+        InputError: There is no table of this name.
+    """
+    return json.loads(call(["schema", "--format=json", "--", *tables]))
 
 
 def read(folder: str | os.PathLike) -> Results:

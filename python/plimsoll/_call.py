@@ -110,7 +110,7 @@ def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frame
     finally:
         if line:
             line.end()
-    told = telling(args[0], text, frames)
+    told = telling("trace_stats" if args[0] == "trace" else args[0], text, frames)
     for note in noted:
         warnings.warn(told(note), Warning, stacklevel=3)
     if code or raised:

@@ -33,6 +33,15 @@ class Figure:
         return f"<plimsoll.Figure {self.path.stem}>"
 
 
+def results_folder(results: Results | str | os.PathLike[str], name: str) -> Path:
+    """Returns the folder of results. Raises TypeError with the name of the argument for a value of another type."""
+    if isinstance(results, Results):
+        return results.folder
+    if isinstance(results, (str, os.PathLike)):
+        return Path(results)
+    raise TypeError(f"{name}: a value of type {type(results).__name__} is not accepted; expected results or the path of their folder")
+
+
 def without_runs(folder: Path) -> dict[str, Any] | None:
     """Returns the description of results of a plan without runs (``[solve]``, ``[check]``, ``[failover]``), or None for other results."""
     try:

@@ -53,6 +53,22 @@ impl Table {
         self.files.columns().map(|(name, kind)| (name.to_owned(), kind)).collect()
     }
 
+    /// The first rows, at most `rows`, as a table.
+    #[pyo3(signature = (rows=5))]
+    fn head(&self, rows: usize) -> Table {
+        Table { name: self.name.clone(), files: self.files.head(rows), kept: self.kept.clone() }
+    }
+
+    /// The rows as a `polars.DataFrame`. Raises ImportError without polars.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("polars")?.getattr("DataFrame")?.call1((slf,))
+    }
+
+    /// The rows as a `pandas.DataFrame`. Raises ImportError without pandas 3.0 or newer.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("pandas")?.getattr("DataFrame")?.call_method1("from_arrow", (slf,))
+    }
+
     fn __len__(&self) -> usize {
         self.files.rows()
     }

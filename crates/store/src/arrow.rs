@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 16;
 /// The columns of a trace with whole numbers, which other programs store as floats if a value is missing.
 const WHOLE: [&str; 2] = ["tasks", "priority"];
 
-/// The files of one table, concatenated.
+/// The rows of the files of one table, concatenated, or the first of these rows.
 #[derive(Clone, Debug)]
 pub struct Files {
     paths: Vec<PathBuf>,
@@ -51,7 +51,12 @@ impl Files {
         Ok(files)
     }
 
-    /// Returns the number of rows of all files.
+    /// Returns the first rows, at most `most`.
+    pub fn head(&self, most: usize) -> Files {
+        Files { rows: self.rows.min(most), ..self.clone() }
+    }
+
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -68,6 +73,7 @@ impl Files {
 
     /// Returns the first rows, at most `most`, with each value as text; a null is empty. Errors: as [`Files::chunks`].
     pub fn first(&self, most: usize) -> Result<Vec<Vec<String>>> {
+        let most = most.min(self.rows);
         let mut found: Vec<Vec<String>> = Vec::new();
         for path in &self.paths {
             if found.len() == most {
@@ -87,9 +93,12 @@ impl Files {
 
     /// Returns the rows, one chunk at a time. Errors: a file is damaged or missing.
     pub fn chunks(&self) -> impl Iterator<Item = PolarsResult<Box<dyn Array>>> + use<> {
-        let (files, mut next, mut current) = (self.clone(), 0, None);
+        let (files, mut left, mut next, mut current) = (self.clone(), self.rows, 0, None);
         std::iter::from_fn(move || {
             loop {
+                if left == 0 {
+                    return None;
+                }
                 if current.is_none() {
                     let path = files.paths.get(next)?;
                     next += 1;
@@ -100,13 +109,13 @@ impl Files {
                     }
                 }
                 let Some((file, from)) = &mut current else { continue };
-                let rows = file.rows().saturating_sub(*from).min(CHUNK);
+                let rows = file.rows().saturating_sub(*from).min(CHUNK).min(left);
                 if rows == 0 {
                     current = None;
                     continue;
                 }
                 let columns = file.read(*from, rows).map_err(failed);
-                *from += rows;
+                (*from, left) = (*from + rows, left - rows);
                 return Some(columns.and_then(|columns| together(columns, rows, &files.fields)));
             }
         })

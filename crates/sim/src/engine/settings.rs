@@ -34,7 +34,7 @@ pub struct Setting {
     pub key: &'static str,
     /// The form of the value.
     pub kind: SettingKind,
-    /// The value if none is given.
+    /// The value that applies without one.
     pub default: fn() -> Option<&'static str>,
     /// A value other than the default, as an example.
     pub example: &'static str,
@@ -75,7 +75,7 @@ const PLAIN: Setting = Setting {
     read: |_, _| Ok(()),
 };
 
-/// All settings, in the order in which they are read.
+/// All settings. They are read in this order.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         key: "placement",
@@ -268,8 +268,8 @@ pub static SETTINGS: &[Setting] = &[
                 PreemptFor::Share => "shares decide",
                 PreemptFor::Order => "the order decides",
             };
-            let whom = given.origin.key("cluster.preempt_for");
-            given.refuse(format!("'any', or 'urgent' in {whom}: {decides} the victims of a task"))
+            let rule = given.origin.key("cluster.preempt_for");
+            given.refuse(format!("'any', or 'urgent' in {rule}: {decides} the victims of a task"))
         },
         ..PLAIN
     },
