@@ -7,15 +7,15 @@
 
 use std::collections::HashSet;
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::Written;
-use super::quantity::Quantities;
-use super::xml::Element;
-use super::yarn::{ROOT, names, pairs, truth, words};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::Result;
-use crate::tree::brief;
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::Written;
+use crate::quantity::Quantities;
+use crate::xml::Element;
+use crate::yarn::{ROOT, names, pairs, truth, words};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::brief;
 
 pub static ROW: FormatRow = FormatRow {
     name: "yarn-fair",

@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::{Fields, Written, objects};
-use super::quantity::{Quantities, Quantity, Resource};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::{Result, did_you_mean};
-use crate::tree::{Place, brief};
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::{Fields, Written, objects};
+use crate::quantity::{Quantities, Quantity, Resource};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::{Result, did_you_mean};
+use plimsoll_base::tree::{Place, brief};
 
 pub static ROW: FormatRow = FormatRow {
     name: "kai",

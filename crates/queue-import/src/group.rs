@@ -5,24 +5,24 @@
 
 use std::collections::HashMap;
 
-use super::quantity::Quantities;
-use crate::error::{Error, Result};
-use crate::tree::{Place, brief};
+use crate::quantity::Quantities;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::tree::{Place, brief};
 
 /// A key of groups, with its meaning; [`KEYS`] lists all keys in the order of writing.
-pub struct Key {
+pub struct GroupKey {
     /// The key.
     pub name: &'static str,
     /// The meaning, as a short phrase.
     pub meaning: &'static str,
 }
 
-const fn key(name: &'static str, meaning: &'static str) -> Key {
-    Key { name, meaning }
+const fn key(name: &'static str, meaning: &'static str) -> GroupKey {
+    GroupKey { name, meaning }
 }
 
 /// All keys of groups except `name` and `parent`, in the order of writing.
-pub const KEYS: [Key; 21] = [
+pub const KEYS: [GroupKey; 21] = [
     key("nominal", "the group's own quota, summed over flavours"),
     key(
         "limit",
@@ -197,7 +197,7 @@ impl Queues {
             if let Some(parent) = parent {
                 text += &format!("parent = {}\n", quoted(&self.groups[*parent].name));
             }
-            for Key { name, .. } in &KEYS {
+            for GroupKey { name, .. } in &KEYS {
                 if let Some(setting) = self.groups[at].get(name) {
                     text += &format!("{name} = {}\n", setting.text());
                 }

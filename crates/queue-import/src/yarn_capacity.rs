@@ -7,15 +7,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::Written;
-use super::quantity::Quantity;
-use super::yarn::{ROOT, names, pairs, truth};
-use super::yarn_checks::{self, Capacity};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::Result;
-use crate::tree::{Place, brief};
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::Written;
+use crate::quantity::Quantity;
+use crate::yarn::{ROOT, names, pairs, truth};
+use crate::yarn_checks::{self, Capacity};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Place, brief};
 
 pub static ROW: FormatRow = FormatRow {
     name: "yarn-capacity",

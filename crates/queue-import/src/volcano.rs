@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::{Fields, Written, objects};
-use super::quantity::{Quantities, Resource};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::{Result, did_you_mean};
-use crate::tree::brief;
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::{Fields, Written, objects};
+use crate::quantity::{Quantities, Resource};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::{Result, did_you_mean};
+use plimsoll_base::tree::brief;
 
 pub static ROW: FormatRow = FormatRow {
     name: "volcano",

@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use super::diagnostics::Diagnostics;
-use super::group::Setting;
-use super::objects::Written;
-use super::quantity::{Quantities, Quantity, Resource, plain};
-use crate::error::Result;
-use crate::tree::{Place, brief};
+use crate::diagnostics::Diagnostics;
+use crate::group::Setting;
+use crate::objects::Written;
+use crate::quantity::{Quantities, Quantity, Resource, plain};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Place, brief};
 
 /// The root of all paths.
 pub const ROOT: &str = "root";
