@@ -341,7 +341,9 @@ impl<'n> GroupReader<'n> {
             strategies = STRATEGIES.iter().map(|(_, name)| *name).collect();
         }
         if on {
-            self.queues.strategies = strategies;
+            // The last Configuration is used.
+            let names = strategies.into_iter().map(str::to_owned).collect();
+            self.queues.policy = vec![("preemption_strategies", Setting::Names(names))];
         }
         sharing.rest(notes);
         fields.rest(notes);

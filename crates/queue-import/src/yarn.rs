@@ -79,6 +79,14 @@ pub fn truth(text: &str, key: &str, place: &Place) -> Result<Setting> {
     }
 }
 
+/// Parses a number. Errors: the text is not a number, or it is negative.
+pub fn number(text: &str, key: String, place: &Place) -> Result<Setting> {
+    // Java floats may end with these letters.
+    let text = text.trim().trim_end_matches(['f', 'F']);
+    let written = Written { text, place, path: key };
+    Ok(Setting::Number(written.digits(&written.number()?)?))
+}
+
 /// Parses amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.
 pub fn words(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
     let mut amounts = Quantities::default();

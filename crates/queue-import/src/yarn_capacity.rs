@@ -11,7 +11,7 @@ use crate::diagnostics::Diagnostics;
 use crate::group::{QueueGroup, Queues, Setting};
 use crate::objects::Written;
 use crate::quantity::Quantity;
-use crate::yarn::{ROOT, names, pairs, truth};
+use crate::yarn::{ROOT, names, number, pairs, truth};
 use crate::yarn_checks::{self, Capacity};
 use crate::{FormatRow, ParsedSource, property};
 use plimsoll_base::error::Result;
@@ -416,13 +416,6 @@ fn bracketed(value: &str) -> Option<&str> {
 /// Returns whether a number means "no limit".
 fn is_none(value: &str) -> bool {
     matches!(value, "-1" | "-1.0" | "-1.0f")
-}
-
-fn number(value: &str, path: String, place: &Place) -> Result<Setting> {
-    // Java floats may end with these letters.
-    let text = value.trim().trim_end_matches(['f', 'F']);
-    let written = Written { text, place, path };
-    Ok(Setting::Number(written.digits(&written.number()?)?))
 }
 
 fn percent(value: &str, path: String, place: &Place) -> Result<Setting> {

@@ -9,10 +9,9 @@ use std::collections::HashSet;
 
 use crate::diagnostics::Diagnostics;
 use crate::group::{QueueGroup, Queues, Setting};
-use crate::objects::Written;
 use crate::quantity::Quantities;
 use crate::xml::Element;
-use crate::yarn::{ROOT, names, pairs, truth, words};
+use crate::yarn::{self, ROOT, names, pairs, truth, words};
 use crate::{FormatRow, ParsedSource, property};
 use plimsoll_base::error::Result;
 use plimsoll_base::tree::brief;
@@ -159,10 +158,7 @@ fn collect<'n>(
 }
 
 fn number(element: &Element) -> Result<Setting> {
-    // Java floats may end with these letters.
-    let text = element.text.trim_end_matches(['f', 'F']);
-    let written = Written { text, place: &element.place, path: element.name.clone() };
-    Ok(Setting::Number(written.digits(&written.number()?)?))
+    yarn::number(&element.text, element.name.clone(), &element.place)
 }
 
 /// Parses amounts in one of the two notations; returns `None`, with a note, for percentages of the cluster.
