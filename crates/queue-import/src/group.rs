@@ -7,6 +7,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use crate::objects::not_accepted;
 use crate::quantity::Quantities;
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::tree::{Place, brief};
@@ -130,7 +131,7 @@ impl Queues {
     pub fn add(&mut self, group: QueueGroup) -> Result<usize> {
         let name = &group.name;
         if name.trim().is_empty() || name.chars().any(char::is_control) {
-            return Err(group.place.wrong("name", format!("'{}' is not accepted; expected a name", brief(name))));
+            return Err(not_accepted(&group.place, "name", name, "a name"));
         }
         self.groups.push(group);
         Ok(self.groups.len() - 1)

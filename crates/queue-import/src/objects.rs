@@ -10,6 +10,11 @@ use plimsoll_base::error::{Error, Result, either};
 use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
 use plimsoll_base::units::NumberProblem;
 
+/// Returns the error for a text with an invalid value.
+pub fn not_accepted(place: &Place, key: &str, text: &str, expected: &str) -> Error {
+    place.wrong(key, format!("'{}' is not accepted; expected {expected}", brief(text)))
+}
+
 /// A Kubernetes object.
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'n> {
@@ -211,8 +216,7 @@ impl<'n> Fields<'n> {
             Some((_, meant)) => Ok(Some(meant)),
             None => {
                 let words = either(all.iter().map(|(word, _)| *word));
-                let problem = format!("'{}' is not accepted; expected {words}", brief(text));
-                Err(place.wrong(&self.path_of(key), problem))
+                Err(not_accepted(place, &self.path_of(key), text, &words))
             }
         }
     }

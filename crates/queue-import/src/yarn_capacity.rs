@@ -9,9 +9,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::diagnostics::Diagnostics;
 use crate::group::{QueueGroup, Queues, Setting};
-use crate::objects::Written;
+use crate::objects::{Written, not_accepted};
 use crate::quantity::Quantity;
-use crate::yarn::{ROOT, names, number, pairs, truth};
+use crate::yarn::{ROOT, names, number, pairs, truth, wrong_name};
 use crate::yarn_checks::{self, Capacity};
 use crate::{FormatRow, ParsedSource, property};
 use plimsoll_base::error::Result;
@@ -174,9 +174,7 @@ impl<'n> Properties<'n> {
                 names.reverse();
                 for name in names {
                     if name.is_empty() || name.contains('.') || name.contains(char::is_whitespace) {
-                        let problem =
-                            format!("'{}' is not accepted; expected the name of a queue, without dots", brief(name));
-                        return Err(place.wrong(&key, problem));
+                        return Err(wrong_name(place, &key, name));
                     }
                     let below = format!("{path}.{name}");
                     if !known.insert(below.clone()) {
@@ -205,9 +203,8 @@ impl<'n> Properties<'n> {
             (DEFAULT_CALCULATOR, _) => policy.push(("resources", Setting::Word("memory"))),
             ("DominantResourceCalculator", _) => policy.push(("resources", Setting::Word("dominant"))),
             (class, Some((_, place))) => {
-                let expected = "expected DefaultResourceCalculator or DominantResourceCalculator";
-                let problem = format!("'{}' is not accepted; {expected}", brief(class));
-                return Err(place.wrong(&format!("{PREFIX}resource-calculator"), problem));
+                let expected = "DefaultResourceCalculator or DominantResourceCalculator";
+                return Err(not_accepted(place, &format!("{PREFIX}resource-calculator"), class, expected));
             }
             (_, None) => {}
         }
@@ -307,9 +304,8 @@ impl<'n> Properties<'n> {
             }
         }
         if let Some((value, place)) = self.get(path, "priority") {
-            let digits = value.parse::<i32>().map_err(|_| {
-                place.wrong(&key("priority"), format!("'{}' is not accepted; expected a whole number", brief(value)))
-            })?;
+            let digits = value.parse::<i32>();
+            let digits = digits.map_err(|_| not_accepted(place, &key("priority"), value, "a whole number"))?;
             group.set("priority", Setting::Number(digits.to_string()));
         }
         for (name, key) in
@@ -424,8 +420,7 @@ fn percent(value: &str, path: String, place: &Place) -> Result<Setting> {
     let quantity = written.number()?;
     let (hundredths, exact) = quantity.floor(1, 1).map_err(|problem| written.wrong(problem, "a percentage"))?;
     if hundredths > 100 || (hundredths == 100 && !exact) {
-        let problem = format!("'{}' is not accepted; expected a percentage from 0 to 100", brief(value));
-        return Err(place.wrong(&written.path, problem));
+        return Err(not_accepted(place, &written.path, value, "a percentage from 0 to 100"));
     }
     Ok(Setting::Number(written.digits(&quantity)?))
 }

@@ -136,10 +136,7 @@ fn name_of(element: &Element) -> Result<&str> {
     let name = element.attribute("name").map(str::trim).unwrap_or_default();
     match name.is_empty() || name.contains('.') {
         false => Ok(name),
-        true => {
-            let problem = format!("'{}' is not accepted; expected the name of a queue, without dots", brief(name));
-            Err(element.place.wrong("name", problem))
-        }
+        true => Err(yarn::wrong_name(&element.place, "name", name)),
     }
 }
 
