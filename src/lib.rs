@@ -10,11 +10,11 @@
 pub mod cli;
 pub mod experiment;
 pub mod output;
-pub mod queues;
 
 pub use plimsoll_base::{column, error, names, pinned, rows, settings, tree, units};
 pub use plimsoll_sim::{backend, books, cluster, engine, record, workload};
 pub use {
     plimsoll_control as control, plimsoll_court as court, plimsoll_fair as fair, plimsoll_gym as gym,
     plimsoll_metrics as metrics, plimsoll_policies as policy, plimsoll_properties as properties,
+    plimsoll_queue_import as queues,
 };

@@ -74,7 +74,7 @@ fn tables() -> [(&'static str, &'static str, String); 12] {
         let layout = row.layout.replace('<', "&lt;");
         vec![code(row.name), row.about.to_owned(), layout, row.source.to_owned()]
     };
-    let key = |key: &queues::Key| {
+    let key = |key: &queues::GroupKey| {
         let formats = FORMATS.iter().filter(|row| row.keys().contains(&key.name)).map(|row| code(row.name));
         vec![code(key.name), key.meaning.to_owned(), formats.collect::<Vec<_>>().join(", ")]
     };

@@ -16,12 +16,12 @@ const NEVER: &[(&str, &str)] = &[
     ("engine", ""),
     ("rows", "pinned"),
     ("output", "cli experiment queues"),
-    ("queues", "cli experiment output"),
     ("experiment", "cli"),
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 9] = ["charts", "control", "court", "fair", "gym", "metrics", "policies", "properties", "store"];
+const CRATES: [&str; 10] =
+    ["charts", "control", "court", "fair", "gym", "metrics", "policies", "properties", "queue-import", "store"];
 
 /// Words that may occur only in the code of some folders or files.
 const ONLY_IN: &[(&str, &[&str])] = &[

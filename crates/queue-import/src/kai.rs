@@ -7,13 +7,13 @@
 
 use std::collections::HashMap;
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::{Fields, Written, objects};
-use super::quantity::{Quantities, Quantity, Resource};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::{Result, did_you_mean};
-use crate::tree::{Place, brief};
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::{Fields, Written, objects};
+use crate::quantity::{Quantities, Quantity, Resource};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::Place;
 
 pub static ROW: FormatRow = FormatRow {
     name: "kai",
@@ -110,14 +110,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
         places.entry(name).or_insert(at);
         above.extend(parent.map(|(parent, place)| (at, parent, place)));
     }
-    for (at, parent, place) in above {
-        let Some(found) = places.get(parent) else {
-            let hint = did_you_mean(parent, places.keys().map(String::as_str));
-            let problem = format!("'{}' is not a queue of these files{hint}; expected the name of one", brief(parent));
-            return Err(place.wrong("spec.parentQueue", problem));
-        };
-        queues.groups[at].parent = Some(*found);
-    }
+    queues.set_parents(&places, above, "spec.parentQueue", "the name of one")?;
     Ok(queues)
 }
 

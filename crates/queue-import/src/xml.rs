@@ -4,8 +4,8 @@
 
 use roxmltree::{Document, NodeType};
 
-use crate::error::Result;
-use crate::tree::Place;
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::Place;
 
 /// Maximum nesting of elements.
 const MOST_DEEP: usize = 80;

@@ -7,15 +7,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::Written;
-use super::quantity::Quantity;
-use super::yarn::{ROOT, names, pairs, truth};
-use super::yarn_checks::{self, Capacity};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::Result;
-use crate::tree::{Place, brief};
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::{Written, not_accepted};
+use crate::quantity::Quantity;
+use crate::yarn::{ROOT, names, number, pairs, truth, wrong_name};
+use crate::yarn_checks::{self, Capacity};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Place, brief};
 
 pub static ROW: FormatRow = FormatRow {
     name: "yarn-capacity",
@@ -174,9 +174,7 @@ impl<'n> Properties<'n> {
                 names.reverse();
                 for name in names {
                     if name.is_empty() || name.contains('.') || name.contains(char::is_whitespace) {
-                        let problem =
-                            format!("'{}' is not accepted; expected the name of a queue, without dots", brief(name));
-                        return Err(place.wrong(&key, problem));
+                        return Err(wrong_name(place, &key, name));
                     }
                     let below = format!("{path}.{name}");
                     if !known.insert(below.clone()) {
@@ -205,9 +203,8 @@ impl<'n> Properties<'n> {
             (DEFAULT_CALCULATOR, _) => policy.push(("resources", Setting::Word("memory"))),
             ("DominantResourceCalculator", _) => policy.push(("resources", Setting::Word("dominant"))),
             (class, Some((_, place))) => {
-                let expected = "expected DefaultResourceCalculator or DominantResourceCalculator";
-                let problem = format!("'{}' is not accepted; {expected}", brief(class));
-                return Err(place.wrong(&format!("{PREFIX}resource-calculator"), problem));
+                let expected = "DefaultResourceCalculator or DominantResourceCalculator";
+                return Err(not_accepted(place, &format!("{PREFIX}resource-calculator"), class, expected));
             }
             (_, None) => {}
         }
@@ -307,9 +304,8 @@ impl<'n> Properties<'n> {
             }
         }
         if let Some((value, place)) = self.get(path, "priority") {
-            let digits = value.parse::<i32>().map_err(|_| {
-                place.wrong(&key("priority"), format!("'{}' is not accepted; expected a whole number", brief(value)))
-            })?;
+            let digits = value.parse::<i32>();
+            let digits = digits.map_err(|_| not_accepted(place, &key("priority"), value, "a whole number"))?;
             group.set("priority", Setting::Number(digits.to_string()));
         }
         for (name, key) in
@@ -418,21 +414,13 @@ fn is_none(value: &str) -> bool {
     matches!(value, "-1" | "-1.0" | "-1.0f")
 }
 
-fn number(value: &str, path: String, place: &Place) -> Result<Setting> {
-    // Java floats may end with these letters.
-    let text = value.trim().trim_end_matches(['f', 'F']);
-    let written = Written { text, place, path };
-    Ok(Setting::Number(written.digits(&written.number()?)?))
-}
-
 fn percent(value: &str, path: String, place: &Place) -> Result<Setting> {
     let text = value.trim().trim_end_matches('%').trim_end_matches(['f', 'F']).trim_end();
     let written = Written { text, place, path };
     let quantity = written.number()?;
     let (hundredths, exact) = quantity.floor(1, 1).map_err(|problem| written.wrong(problem, "a percentage"))?;
     if hundredths > 100 || (hundredths == 100 && !exact) {
-        let problem = format!("'{}' is not accepted; expected a percentage from 0 to 100", brief(value));
-        return Err(place.wrong(&written.path, problem));
+        return Err(not_accepted(place, &written.path, value, "a percentage from 0 to 100"));
     }
     Ok(Setting::Number(written.digits(&quantity)?))
 }

@@ -7,14 +7,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::{Fields, Object, objects};
-use super::quantity::{Quantities, Resource};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::Result;
-use crate::tree::{Entry, Node, Place, brief};
-use crate::units::Dim;
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::{Fields, Object, objects};
+use crate::quantity::{Quantities, Resource};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Entry, Node, Place, brief};
+use plimsoll_base::units::Dim;
 
 pub static ROW: FormatRow = FormatRow {
     name: "kueue",
@@ -341,7 +341,9 @@ impl<'n> GroupReader<'n> {
             strategies = STRATEGIES.iter().map(|(_, name)| *name).collect();
         }
         if on {
-            self.queues.strategies = strategies;
+            // The last Configuration is used.
+            let names = strategies.into_iter().map(str::to_owned).collect();
+            self.queues.policy = vec![("preemption_strategies", Setting::Names(names))];
         }
         sharing.rest(notes);
         fields.rest(notes);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::tree::Place;
+use plimsoll_base::tree::Place;
 
 /// Notes in the order of their discovery. Equal messages about several locations form one note.
 #[derive(Clone, Debug, Default)]

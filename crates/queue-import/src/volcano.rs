@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::{Fields, Written, objects};
-use super::quantity::{Quantities, Resource};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::{Result, did_you_mean};
-use crate::tree::brief;
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::objects::{Fields, Written, objects};
+use crate::quantity::{Quantities, Resource};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::brief;
 
 pub static ROW: FormatRow = FormatRow {
     name: "volcano",
@@ -80,15 +80,7 @@ fn read(sources: &[ParsedSource], notes: &mut Diagnostics) -> Result<Queues> {
         places.entry(head.name).or_insert(at);
         above.extend(parent.map(|(parent, place)| (at, parent, place)));
     }
-    for (at, parent, place) in above {
-        let Some(found) = places.get(parent) else {
-            let hint = did_you_mean(parent, places.keys().copied());
-            let problem =
-                format!("'{}' is not a queue of these files{hint}; expected the name of one, or root", brief(parent));
-            return Err(place.wrong("spec.parent", problem));
-        };
-        queues.groups[at].parent = Some(*found);
-    }
+    queues.set_parents(&places, above, "spec.parent", "the name of one, or root")?;
     Ok(queues)
 }
 

@@ -5,12 +5,12 @@
 //!
 //! Source: Hadoop YARN, `ParentQueue.setChildQueues` (3.4), and docs of the CapacityScheduler.
 
-use super::group::{Queues, Setting};
-use super::quantity::Quantities;
-use super::yarn::ROOT;
-use crate::error::Result;
-use crate::tree::{Place, brief};
-use crate::units::Dim;
+use crate::group::{Queues, Setting};
+use crate::quantity::Quantities;
+use crate::yarn::ROOT;
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Place, brief};
+use plimsoll_base::units::Dim;
 
 /// The capacity of a queue, and its location.
 pub enum Capacity<'n> {
@@ -24,18 +24,18 @@ pub enum Capacity<'n> {
 
 /// The unit of a capacity.
 #[derive(Clone, Copy, PartialEq)]
-enum Mode {
+enum CapacityUnit {
     Percent,
     Weight,
     Absolute,
 }
 
-impl Mode {
+impl CapacityUnit {
     fn words(self) -> &'static str {
         match self {
-            Mode::Percent => "a percentage",
-            Mode::Weight => "a weight",
-            Mode::Absolute => "resources",
+            CapacityUnit::Percent => "a percentage",
+            CapacityUnit::Weight => "a weight",
+            CapacityUnit::Absolute => "resources",
         }
     }
 }
@@ -53,12 +53,12 @@ pub fn hundredths(setting: &Setting) -> u64 {
 
 impl<'n> Capacity<'n> {
     /// Returns the unit that the capacity requires for its siblings; `None` for 0 %, which is compatible with all units.
-    fn mode(&self) -> Option<(Mode, &'n Place)> {
+    fn unit(&self) -> Option<(CapacityUnit, &'n Place)> {
         match self {
             Capacity::Absent | Capacity::Percent(0, _) => None,
-            Capacity::Percent(_, place) => Some((Mode::Percent, place)),
-            Capacity::Weight(place) => Some((Mode::Weight, place)),
-            Capacity::Amounts(place) => Some((Mode::Absolute, place)),
+            Capacity::Percent(_, place) => Some((CapacityUnit::Percent, place)),
+            Capacity::Weight(place) => Some((CapacityUnit::Weight, place)),
+            Capacity::Amounts(place) => Some((CapacityUnit::Absolute, place)),
         }
     }
 
@@ -81,25 +81,25 @@ pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool]
             continue;
         }
         let name = parent.map_or(ROOT, |at| &paths[at]);
-        let mode = mode_of(all, &children, paths)?;
-        let above = parent.and_then(|at| all[at].mode()).map(|(mode, _)| mode);
+        let unit = unit_of(all, &children, paths)?;
+        let above = parent.and_then(|at| all[at].unit()).map(|(unit, _)| unit);
         let place = || children.iter().find_map(|at| all[*at].place()).unwrap_or(&queues.groups[children[0]].place);
-        if parent.is_some() && (mode == Mode::Absolute) != (above == Some(Mode::Absolute)) {
-            let which = match mode {
-                Mode::Absolute => "have resources as capacities, and the queue itself does not",
+        if parent.is_some() && (unit == CapacityUnit::Absolute) != (above == Some(CapacityUnit::Absolute)) {
+            let which = match unit {
+                CapacityUnit::Absolute => "have resources as capacities, and the queue itself does not",
                 _ => "do not have resources as capacities, and the queue itself does",
             };
             let problem = format!("the queues under '{}' {which}; expected both or none", brief(name));
             return Err(place().wrong("capacity", problem));
         }
-        if let (Mode::Absolute, Some(at)) = (mode, parent) {
+        if let (CapacityUnit::Absolute, Some(at)) = (unit, parent) {
             amounts(queues, at, &children, name, place())?;
         }
-        if mode == Mode::Percent {
+        if unit == CapacityUnit::Percent {
             let zero = parent.map_or(root, |at| zeros[at]);
-            let own = if parent.is_none() { Some(Mode::Percent) } else { above };
+            let own = if parent.is_none() { Some(CapacityUnit::Percent) } else { above };
             // With `allow-zero-capacity-sum` the sum may be 0 or 100.
-            let own = own.filter(|mode| !zero || *mode != Mode::Percent);
+            let own = own.filter(|unit| !zero || *unit != CapacityUnit::Percent);
             sum(all, &children, name, own, zero, place())?;
         }
     }
@@ -107,30 +107,37 @@ pub fn check(queues: &Queues, all: &[Capacity], paths: &[String], zeros: &[bool]
 }
 
 /// Returns the unit of the capacities of some siblings. Errors: they have different units.
-fn mode_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<Mode> {
-    let mut found: Option<(Mode, usize)> = None;
-    for (at, (mode, place)) in children.iter().filter_map(|at| Some((*at, all[*at].mode()?))) {
+fn unit_of(all: &[Capacity], children: &[usize], paths: &[String]) -> Result<CapacityUnit> {
+    let mut found: Option<(CapacityUnit, usize)> = None;
+    for (at, (unit, place)) in children.iter().filter_map(|at| Some((*at, all[*at].unit()?))) {
         match found {
-            Some((first, sibling)) if first != mode => {
-                let (own, other, sibling) = (mode.words(), first.words(), brief(&paths[sibling]));
+            Some((first, sibling)) if first != unit => {
+                let (own, other, sibling) = (unit.words(), first.words(), brief(&paths[sibling]));
                 let problem = format!(
                     "'{}' has {own}, and its sibling '{sibling}' has {other}; expected one of the two for all queues of a parent",
                     brief(&paths[at])
                 );
                 return Err(place.wrong("capacity", problem));
             }
-            _ => found = found.or(Some((mode, at))),
+            _ => found = found.or(Some((unit, at))),
         }
     }
-    Ok(found.map_or(Mode::Percent, |(mode, _)| mode))
+    Ok(found.map_or(CapacityUnit::Percent, |(unit, _)| unit))
 }
 
 /// Checks the sum of the percentages under a queue. `own` is the unit of the queue's own capacity, `None` for 0 %. The sum must be 100.
 /// YARN also accepts a sum of 0 under a queue with a weight or 0 %, or with `allow-zero-capacity-sum`. Errors: any other sum.
-fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero: bool, place: &Place) -> Result<()> {
+fn sum(
+    all: &[Capacity],
+    children: &[usize],
+    name: &str,
+    own: Option<CapacityUnit>,
+    zero: bool,
+    place: &Place,
+) -> Result<()> {
     let percent = |at: &usize| if let Capacity::Percent(hundredths, _) = all[*at] { hundredths } else { 0 };
     let sum: u64 = children.iter().map(percent).sum();
-    let is_zero = sum <= PRECISION && own != Some(Mode::Percent);
+    let is_zero = sum <= PRECISION && own != Some(CapacityUnit::Percent);
     let is_whole = sum.abs_diff(WHOLE) <= PRECISION && (own.is_some() || zero);
     if is_zero || is_whole {
         return Ok(());
@@ -139,7 +146,7 @@ fn sum(all: &[Capacity], children: &[usize], name: &str, own: Option<Mode>, zero
     let problem = format!(
         "the capacities of the queues under '{}' sum to {} %; expected {expected}",
         brief(name),
-        crate::units::trim_float(sum as f64 / 100.0)
+        plimsoll_base::units::trim_float(sum as f64 / 100.0)
     );
     Err(place.wrong("capacity", problem))
 }

@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use super::diagnostics::Diagnostics;
-use super::group::Setting;
-use super::objects::Written;
-use super::quantity::{Quantities, Quantity, Resource, plain};
-use crate::error::Result;
-use crate::tree::{Place, brief};
+use crate::diagnostics::Diagnostics;
+use crate::group::Setting;
+use crate::objects::{Written, not_accepted};
+use crate::quantity::{Quantities, Quantity, Resource, plain};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::tree::{Place, brief};
 
 /// The root of all paths.
 pub const ROOT: &str = "root";
@@ -40,11 +40,7 @@ fn resource(name: &str) -> Resource {
 pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> Result<Quantities> {
     let mut amounts = Quantities::default();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let wrong = || {
-            let problem =
-                format!("'{}' is not accepted; expected resources such as memory=1024, vcores=4", brief(part));
-            place.wrong(key, problem)
-        };
+        let wrong = || not_accepted(place, key, part, "resources such as memory=1024, vcores=4");
         let (name, value) = part.split_once('=').ok_or_else(wrong)?;
         let (name, value) = (name.trim(), value.trim());
         if value.ends_with(['%', 'w']) {
@@ -70,13 +66,26 @@ pub fn pairs(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
     Ok(amounts)
 }
 
+/// Returns the error for an invalid name of a queue.
+pub fn wrong_name(place: &Place, key: &str, name: &str) -> Error {
+    not_accepted(place, key, name, "the name of a queue, without dots")
+}
+
 /// Parses a truth value of Hadoop. Errors: the text is neither `true` nor `false`.
 pub fn truth(text: &str, key: &str, place: &Place) -> Result<Setting> {
     match text.to_ascii_lowercase().as_str() {
         "true" => Ok(Setting::Truth(true)),
         "false" => Ok(Setting::Truth(false)),
-        _ => Err(place.wrong(key, format!("'{}' is not accepted; expected true or false", brief(text)))),
+        _ => Err(not_accepted(place, key, text, "true or false")),
     }
+}
+
+/// Parses a number. Errors: the text is not a number, or it is negative.
+pub fn number(text: &str, key: String, place: &Place) -> Result<Setting> {
+    // Java floats may end with these letters.
+    let text = text.trim().trim_end_matches(['f', 'F']);
+    let written = Written { text, place, path: key };
+    Ok(Setting::Number(written.digits(&written.number()?)?))
 }
 
 /// Parses amounts in the words of the fair scheduler: `1024 mb, 4 vcores`. Errors: other words.
@@ -90,8 +99,8 @@ pub fn words(text: &str, key: &str, place: &Place, notes: &mut Diagnostics) -> R
             "mb" => Resource::mebibytes("memory", 1, 1),
             "vcores" | "vcore" => Resource::units("cpu"),
             _ => {
-                let expected = "expected resources such as '1024 mb, 4 vcores' or 'memory-mb=1024, vcores=4'";
-                return Err(place.wrong(key, format!("'{}' is not accepted; {expected}", brief(part))));
+                let expected = "resources such as '1024 mb, 4 vcores' or 'memory-mb=1024, vcores=4'";
+                return Err(not_accepted(place, key, part, expected));
             }
         };
         if amounts.get(&of.dim).is_some() {

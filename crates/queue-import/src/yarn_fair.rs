@@ -7,15 +7,14 @@
 
 use std::collections::HashSet;
 
-use super::diagnostics::Diagnostics;
-use super::group::{QueueGroup, Queues, Setting};
-use super::objects::Written;
-use super::quantity::Quantities;
-use super::xml::Element;
-use super::yarn::{ROOT, names, pairs, truth, words};
-use super::{FormatRow, ParsedSource, property};
-use crate::error::Result;
-use crate::tree::brief;
+use crate::diagnostics::Diagnostics;
+use crate::group::{QueueGroup, Queues, Setting};
+use crate::quantity::Quantities;
+use crate::xml::Element;
+use crate::yarn::{self, ROOT, names, pairs, truth, words};
+use crate::{FormatRow, ParsedSource, property};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::brief;
 
 pub static ROW: FormatRow = FormatRow {
     name: "yarn-fair",
@@ -137,10 +136,7 @@ fn name_of(element: &Element) -> Result<&str> {
     let name = element.attribute("name").map(str::trim).unwrap_or_default();
     match name.is_empty() || name.contains('.') {
         false => Ok(name),
-        true => {
-            let problem = format!("'{}' is not accepted; expected the name of a queue, without dots", brief(name));
-            Err(element.place.wrong("name", problem))
-        }
+        true => Err(yarn::wrong_name(&element.place, "name", name)),
     }
 }
 
@@ -159,10 +155,7 @@ fn collect<'n>(
 }
 
 fn number(element: &Element) -> Result<Setting> {
-    // Java floats may end with these letters.
-    let text = element.text.trim_end_matches(['f', 'F']);
-    let written = Written { text, place: &element.place, path: element.name.clone() };
-    Ok(Setting::Number(written.digits(&written.number()?)?))
+    yarn::number(&element.text, element.name.clone(), &element.place)
 }
 
 /// Parses amounts in one of the two notations; returns `None`, with a note, for percentages of the cluster.

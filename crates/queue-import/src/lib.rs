@@ -4,6 +4,9 @@
 //! Numbers are converted without floats (`quantity.rs`). A setting without a key in the file of queues becomes a note (`diagnostics.rs`): a
 //! warning, and a comment in the file. docs/queues.md lists the converted settings.
 
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
 mod diagnostics;
 mod group;
 mod kai;
@@ -20,11 +23,11 @@ mod yarn_fair;
 
 use std::path::PathBuf;
 
-use crate::error::{Error, Result, either};
-use crate::tree::{Node, Place};
 use diagnostics::Diagnostics;
 use group::Queues;
-pub use group::{KEYS, Key};
+pub use group::{GroupKey, KEYS};
+use plimsoll_base::error::{Error, Result, either};
+use plimsoll_base::tree::{Node, Place};
 use xml::Element;
 
 /// The declaration of a format, in the format's own file. The rest of the program uses a format only through its row.

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
-use crate::error::Result;
-use crate::tree::{Entry, Node, Place, Value, brief};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
 
 /// The maximum nesting of tables and lists.
 const MOST_DEEP: usize = 80;

@@ -5,7 +5,7 @@
 //!
 //! Source: Kubernetes, apimachinery, `resource.Quantity`.
 
-use crate::units::{DECIMAL_MAX, Dim, NumberProblem, Unit};
+use plimsoll_base::units::{DECIMAL_MAX, Dim, NumberProblem, Unit};
 
 /// An exact number of at least 0: `digits * factor / 10^places`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,17 @@
 //! [`Fields`] records which fields are read, and [`Fields::rest`] adds a note for every other field, so that no setting is ignored
 //! silently. Errors about values have the location and the path of the field.
 
-use super::diagnostics::Diagnostics;
-use super::quantity::{Quantity, Resource};
-use super::{ParsedSource, SourceContent};
-use crate::error::{Error, Result, either};
-use crate::tree::{Entry, Node, Place, Value, brief};
-use crate::units::NumberProblem;
+use crate::diagnostics::Diagnostics;
+use crate::quantity::{Quantity, Resource};
+use crate::{ParsedSource, SourceContent};
+use plimsoll_base::error::{Error, Result, either};
+use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
+use plimsoll_base::units::NumberProblem;
+
+/// Returns the error for a text with an invalid value.
+pub fn not_accepted(place: &Place, key: &str, text: &str, expected: &str) -> Error {
+    place.wrong(key, format!("'{}' is not accepted; expected {expected}", brief(text)))
+}
 
 /// A Kubernetes object.
 #[derive(Clone, Copy, Debug)]
@@ -211,8 +216,7 @@ impl<'n> Fields<'n> {
             Some((_, meant)) => Ok(Some(meant)),
             None => {
                 let words = either(all.iter().map(|(word, _)| *word));
-                let problem = format!("'{}' is not accepted; expected {words}", brief(text));
-                Err(place.wrong(&self.path_of(key), problem))
+                Err(not_accepted(place, &self.path_of(key), text, &words))
             }
         }
     }
@@ -309,7 +313,7 @@ impl<'n> Written<'n> {
             resource.amount(quantity).map_err(|problem| self.wrong(problem, "less than 10^18 thousandths or MiB"))?;
         if !exact {
             let (path, text) = (&self.path, brief(self.text));
-            let mut kept = super::quantity::Quantities::default();
+            let mut kept = crate::quantity::Quantities::default();
             kept.set(&resource.dim, amount);
             let (least, kept) = (resource.least(), kept.settings().concat());
             notes.add(self.place, format!("{path}: {text} is finer than {least}, and rounded down: {kept}"));

@@ -3,26 +3,29 @@
 //! The importers set keys from [`KEYS`] only. [`Queues::text`] writes a valid file whatever the names contain: parents precede their
 //! children, strings are escaped, and comments have no control characters.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
-use super::quantity::Quantities;
-use crate::error::{Error, Result};
-use crate::tree::{Place, brief};
+use crate::objects::not_accepted;
+use crate::quantity::Quantities;
+use plimsoll_base::error::{Error, Result, did_you_mean};
+use plimsoll_base::tree::{Place, brief};
 
 /// A key of groups, with its meaning; [`KEYS`] lists all keys in the order of writing.
-pub struct Key {
+pub struct GroupKey {
     /// The key.
     pub name: &'static str,
     /// The meaning, as a short phrase.
     pub meaning: &'static str,
 }
 
-const fn key(name: &'static str, meaning: &'static str) -> Key {
-    Key { name, meaning }
+const fn key(name: &'static str, meaning: &'static str) -> GroupKey {
+    GroupKey { name, meaning }
 }
 
 /// All keys of groups except `name` and `parent`, in the order of writing.
-pub const KEYS: [Key; 21] = [
+pub const KEYS: [GroupKey; 21] = [
     key("nominal", "the group's own quota, summed over flavours"),
     key(
         "limit",
@@ -117,9 +120,7 @@ impl QueueGroup {
 pub struct Queues {
     /// The capacity of the cluster, if the configuration specifies it.
     pub capacity: Quantities,
-    /// The preemption strategies for fair sharing, in the order of their use.
-    pub strategies: Vec<&'static str>,
-    /// The other keys of `[policy]`.
+    /// The keys of `[policy]`.
     pub policy: Vec<(&'static str, Setting)>,
     /// The groups, in the order of the source.
     pub groups: Vec<QueueGroup>,
@@ -130,10 +131,30 @@ impl Queues {
     pub fn add(&mut self, group: QueueGroup) -> Result<usize> {
         let name = &group.name;
         if name.trim().is_empty() || name.chars().any(char::is_control) {
-            return Err(group.place.wrong("name", format!("'{}' is not accepted; expected a name", brief(name))));
+            return Err(not_accepted(&group.place, "name", name, "a name"));
         }
         self.groups.push(group);
         Ok(self.groups.len() - 1)
+    }
+
+    /// Sets the parents of groups. `places` has the index of each queue by name; `above` has a group's index, the name of its parent and the
+    /// location of that name. Errors: the parent is not a queue of the sources; the message has the field `key` and the `expected` values.
+    pub fn set_parents<N: Borrow<str> + Eq + Hash>(
+        &mut self,
+        places: &HashMap<N, usize>,
+        above: Vec<(usize, &str, &Place)>,
+        key: &str,
+        expected: &str,
+    ) -> Result<()> {
+        for (at, parent, place) in above {
+            let Some(found) = places.get(parent) else {
+                let hint = did_you_mean(parent, places.keys().map(N::borrow));
+                let problem = format!("'{}' is not a queue of these files{hint}; expected {expected}", brief(parent));
+                return Err(place.wrong(key, problem));
+            };
+            self.groups[at].parent = Some(*found);
+        }
+        Ok(())
     }
 
     /// Returns the indices of the groups; parents precede their children, and the order is otherwise unchanged.
@@ -183,12 +204,8 @@ impl Queues {
             text += "\n[capacity]\n";
             self.capacity.settings().iter().for_each(|setting| text += &format!("{setting}\n"));
         }
-        if !self.strategies.is_empty() || !self.policy.is_empty() {
+        if !self.policy.is_empty() {
             text += "\n[policy]\n";
-        }
-        if !self.strategies.is_empty() {
-            let names: Vec<String> = self.strategies.iter().map(|name| quoted(name)).collect();
-            text += &format!("preemption_strategies = [{}]\n", names.join(", "));
         }
         self.policy.iter().for_each(|(key, setting)| text += &format!("{key} = {}\n", setting.text()));
         for at in ordered {
@@ -197,7 +214,7 @@ impl Queues {
             if let Some(parent) = parent {
                 text += &format!("parent = {}\n", quoted(&self.groups[*parent].name));
             }
-            for Key { name, .. } in &KEYS {
+            for GroupKey { name, .. } in &KEYS {
                 if let Some(setting) = self.groups[at].get(name) {
                     text += &format!("{name} = {}\n", setting.text());
                 }
