@@ -3,6 +3,7 @@
 //! The report answers the question of the plan first, with the comparison of the policies, then shows means, figures, the plan and the
 //! provenance. It reads only tables of complete runs.
 
+use super::comparison::{comparison, policy_runs};
 use super::figure::MANY;
 use super::file::{WrittenFile, write_whole};
 use super::folder::Contents;
@@ -20,7 +21,7 @@ use super::schema::Table;
 use crate::column::Better;
 use crate::error::Result;
 use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
-use crate::metrics::{BinRuns, Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
+use crate::metrics::{Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
 
 /// Maximum number of users; with more users the report has no table of users.
 const USERS_MOST: usize = 20;
@@ -332,38 +333,4 @@ pub(super) fn push_means(
 
 pub(super) fn cell(mean: Option<Interval>) -> String {
     mean.map(|mean| with_half(Some(mean))).unwrap_or_default()
-}
-
-/// Compares the policies with the baseline. `None` if there is only the baseline.
-pub fn comparison(results: &Results) -> Result<Option<Comparison>> {
-    let design = results.contents.design();
-    Ok(Comparison::new(&policy_runs(results)?, &results.contents.baseline, design))
-}
-
-/// Returns mean completion times, seed by seed; missing runs have absent values.
-fn policy_runs(results: &Results) -> Result<Vec<PolicyRuns>> {
-    let seeds = results.width();
-    let empty = |name: &String| PolicyRuns { name: name.clone(), completion_s: vec![None; seeds], bins: Vec::new() };
-    let mut policies: Vec<PolicyRuns> = results.contents.policies.iter().map(empty).collect();
-    for part in results.table(Table::Runs, &["completion_mean_s"], None)? {
-        let mean = part.numbers("completion_mean_s")?.first().copied().flatten();
-        policies[part.policy].completion_s[part.run] = mean;
-    }
-    let parts = results.table(Table::Bins, &["bin", "jobs", "completion_mean_s"], None)?;
-    let Some(first) = parts.first() else { return Ok(policies) };
-    for label in first.names("bin")? {
-        let bin = BinRuns { label, jobs: vec![0; seeds], completion_s: vec![None; seeds] };
-        policies.iter_mut().for_each(|policy| policy.bins.push(bin.clone()));
-    }
-    for part in &parts {
-        let rows = part.names("bin")?.into_iter().zip(part.numbers("jobs")?).zip(part.numbers("completion_mean_s")?);
-        for ((label, jobs), mean) in rows {
-            let bins = &mut policies[part.policy].bins;
-            if let Some(bin) = bins.iter_mut().find(|bin| bin.label == label) {
-                bin.jobs[part.run] = jobs.unwrap_or(0.0) as u64;
-                bin.completion_s[part.run] = mean;
-            }
-        }
-    }
-    Ok(policies)
 }

@@ -260,7 +260,6 @@ fn one_more_is_a_file_and_its_line() {
         "traces",
         "Cargo.toml",
         "Cargo.lock",
-        "build.rs",
         "CITATION.cff",
     ] {
         let from = root().join(part);

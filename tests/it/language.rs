@@ -71,6 +71,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/metrics", 16),
     ("crates/policies", 16),
     ("crates/properties", 18),
+    ("crates/results", 10),
     ("crates/sim", 12),
     ("crates/store", 14),
     ("src", 18),
@@ -147,7 +148,7 @@ fn root() -> &'static Path {
 
 /// Returns the texts of the project with their paths below the root: sources, pages and plans.
 fn texts() -> Vec<(String, String)> {
-    let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "build.rs"].map(|file| root().join(file)).into();
+    let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md"].map(|file| root().join(file)).into();
     for folder in ["crates", "src", "tests", "benches", "examples", "python", "experiments", "docs", "notebooks"] {
         paths.extend(crate::replay::files(&root().join(folder)));
     }

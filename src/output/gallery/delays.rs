@@ -4,11 +4,11 @@ use super::{Gallery, by_policy, seeds_of};
 use crate::error::Result;
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Tested, mean_interval};
+use crate::output::comparison::comparison;
 use crate::output::figure::{
     Axis, BarPanel, BarSeries, Category, Chart, Data, Interval, Join, MANY, Panel, Series, bars, lines,
 };
 use crate::output::numbers::count;
-use crate::output::page::comparison;
 use crate::output::paper::Paper;
 use crate::output::read::Results;
 use crate::output::schema::Table;

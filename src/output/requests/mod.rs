@@ -21,6 +21,8 @@ use file::{AllFile, FigureFile};
 use kind::FigureKind;
 pub use rows::Whole;
 
+pub use super::folder::REQUESTS as FILE;
+
 use super::figure::MANY;
 use super::file::{digest_of, write_whole};
 use super::gallery::{self, Gallery};
@@ -29,9 +31,6 @@ use super::paper::{Paper, Preset, points};
 use crate::error::{Error, Result, alternatives, did_you_mean};
 use crate::rows::read_text_if_there;
 use crate::tree::{Node, Place, Value};
-
-/// The file of the requests, in the results folder.
-pub const FILE: &str = "figures.toml";
 
 /// Returns the kinds that a plan can request: names and descriptions.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -1,9 +1,12 @@
 //! The provenance that every output file contains: program, plan, seeds, digests.
 
-use super::folder::Contents;
+use crate::folder::Contents;
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The program's description: the same text as in the package `plimsoll`.
+pub const DESCRIPTION: &str = "A discrete-event simulator for the fair sharing of clusters";
 
 /// The last commit that changed the program's sources, followed by `+changes` if they had uncommitted changes; `None` if the program was
 /// not built from a repository.

@@ -3,13 +3,20 @@
 //! This is the last commit that changed a source of the program, so that equal sources produce equal bytes of results. It is determined
 //! again only if a source changes. The suffix `+changes` means that the sources have uncommitted changes.
 
+use std::path::Path;
 use std::process::Command;
 
-/// The sources of the program.
-const SOURCES: [&str; 5] = ["crates", "src", "build.rs", "Cargo.toml", "Cargo.lock"];
+/// The sources of the program, below the root of the workspace.
+const SOURCES: [&str; 4] = ["crates", "src", "Cargo.toml", "Cargo.lock"];
+
+/// The root of the workspace, seen from the folder of this package.
+const ROOT: &str = "../..";
 
 fn main() {
-    SOURCES.iter().for_each(|source| println!("cargo:rerun-if-changed={source}"));
+    // A source that is missing, as in a package of a registry, would cause a run at every build.
+    let there = SOURCES.iter().map(|source| Path::new(ROOT).join(source)).filter(|source| source.exists());
+    there.for_each(|source| println!("cargo:rerun-if-changed={}", source.display()));
+    println!("cargo:rerun-if-changed=build.rs");
     if let Some(commit) = commit().or_else(packaged) {
         println!("cargo:rustc-env=PLIMSOLL_COMMIT={commit}");
     }
@@ -18,7 +25,7 @@ fn main() {
 /// Returns the last commit that changed a source. Returns `None` without Git, and in a folder that is not the root of a repository, such as
 /// sources unpacked from a registry.
 fn commit() -> Option<String> {
-    let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
+    let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR")?).join(ROOT);
     let git = |args: &[&str]| {
         let output = Command::new("git").arg("-C").arg(&root).args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

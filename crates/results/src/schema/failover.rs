@@ -1,13 +1,16 @@
 //! The tables of experiments with the control plane.
 
-use crate::column::{Column, ColumnValue, TableRow};
-use crate::control::rules::Rule;
-use crate::control::study::{FateRow, RecoveryRow};
+use plimsoll_base::column::{Column, ColumnValue, TableRow};
+use plimsoll_control::rules::Rule;
+use plimsoll_control::study::{FateRow, RecoveryRow};
 
 /// The fate of the workers of a class in a scenario.
-pub(crate) struct Fated<'a> {
+pub struct Fated<'a> {
+    /// The outcome of the scenario.
     pub row: &'a FateRow,
+    /// The name of the scenario.
     pub name: String,
+    /// The violated invariants.
     pub violated: String,
 }
 
@@ -33,9 +36,12 @@ impl TableRow for Fated<'static> {
 }
 
 /// The time to recover in a scenario with one setting of the clocks.
-pub(crate) struct Recovered<'a> {
+pub struct Recovered<'a> {
+    /// The outcome of the scenario.
     pub row: &'a RecoveryRow,
+    /// The name of the scenario.
     pub name: String,
+    /// The violated invariants.
     pub violated: String,
 }
 

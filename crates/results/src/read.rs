@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::folder::{Contents, FILE, ListedTables, listed};
-use super::frame::{Frame, open};
-use super::manifest::{FileState, below, state};
-use super::provenance::Provenance;
-use super::schema::Table;
-use crate::error::{Error, Result};
-use crate::units::Dim;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Dim;
+use plimsoll_store::frame::{Frame, open};
+
+use crate::folder::{Contents, FILE, ListedTables, listed};
+use crate::manifest::{FileState, below, state};
+use crate::provenance::Provenance;
+use crate::schema::Table;
 
 /// Maximum number of runs of all policies together, counted up to the last existing run. Reports have tables over all these runs.
 const RUNS_MOST: usize = 1_000_000;

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use plimsoll_base::error::{Error, Result};
+use plimsoll_store::archive::Archive;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::archive::Archive;
-use super::crate_json::{FILE, encoded};
-use super::folder::{FILE as CONTENTS, RECEIPTS, STUDY, add_sources, digest_of_sources, of_cell};
-use super::manifest::{FILE as MADE, Manifest, below};
-use crate::error::{Error, Result};
+use crate::crate_json::{FILE, encoded};
+use crate::folder::{FILE as CONTENTS, RECEIPTS, STUDY, add_sources, digest_of_sources, of_cell};
+use crate::manifest::{FILE as MADE, Manifest, below};
 
 /// The part of a description that is checked.
 #[derive(Deserialize)]
@@ -133,7 +133,7 @@ fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result
         }
         let study = format!("{folder}{STUDY}");
         let cells = match names.contains(&study) {
-            true => serde_json::from_str::<Study>(&archive.text(&study)?).map(|study| study.cells).unwrap_or_default(),
+            true => serde_json::from_str::<SweepCells>(&archive.text(&study)?).map(|study| study.cells).unwrap_or_default(),
             false => vec![(String::new(), Value::Null)],
         };
         let mut tables = BTreeMap::new();
@@ -169,7 +169,7 @@ fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result
 
 /// The cells in the description of a sweep.
 #[derive(Deserialize)]
-struct Study {
+struct SweepCells {
     cells: Vec<(String, Value)>,
 }
 

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_base::escape;
+use plimsoll_store::archive::Sum;
 use serde_json::{Map, Value, json};
 
-use super::archive::Sum;
-use super::escape;
-use super::provenance::{COMMIT, VERSION};
+use crate::provenance::{COMMIT, DESCRIPTION, VERSION};
 
 /// The name of the description.
 pub const FILE: &str = "ro-crate-metadata.json";
@@ -83,7 +83,7 @@ pub fn describe(about: &Publication, files: &BTreeMap<String, Sum>) -> String {
     });
     let mut program = json!({
         "@id": "#plimsoll", "@type": "SoftwareApplication", "name": "Plimsoll", "softwareVersion": VERSION,
-        "description": env!("CARGO_PKG_DESCRIPTION"), "license": env!("CARGO_PKG_LICENSE"),
+        "description": DESCRIPTION, "license": env!("CARGO_PKG_LICENSE"),
         "author": link("#plimsoll-developers"),
     });
     if let (Some(agent), Some(run)) = (author_links.first(), run.as_object_mut()) {
@@ -150,7 +150,7 @@ pub fn is_orcid(text: &str) -> bool {
 }
 
 /// Encodes a path as a relative URI.
-pub(super) fn encoded(name: &str) -> String {
+pub(crate) fn encoded(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/=,+@".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }

@@ -1,20 +1,28 @@
 //! The table of decisions.
 
-use crate::column::{Column, ColumnValue, TableRow};
-use crate::names::Listed;
-use crate::policy::{GroupTree, Reason};
-use crate::record::{Decision, Turn, Untried};
-use crate::units::Dim;
+use plimsoll_base::column::{Column, ColumnValue, TableRow};
+use plimsoll_base::names::Listed;
+use plimsoll_base::units::Dim;
+use plimsoll_sim::policy::{GroupTree, Reason};
+use plimsoll_sim::record::{Decision, Turn, Untried};
 
 /// A decision.
-pub(crate) struct Decided<'a> {
+pub struct Decided<'a> {
+    /// The decision as the engine recorded it.
     pub decision: &'a Decision<'a>,
+    /// The job of the user's next task.
     pub job: &'a str,
+    /// The job behind which it waits.
     pub behind: Option<&'a str>,
+    /// The user of the attempt.
     pub user: Listed<'a>,
+    /// The user's weighted dominant share before the attempt.
     pub share: f64,
+    /// The policy's rank before the attempt.
     pub rank: &'a str,
+    /// The tree of groups, if the policy has one.
     pub groups: Option<&'a GroupTree>,
+    /// The resource dimensions.
     pub dims: &'a [Dim],
 }
 

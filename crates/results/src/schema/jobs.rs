@@ -1,14 +1,17 @@
 //! The tables of jobs and of tasks.
 
-use crate::column::{Column, ColumnValue, TableRow};
-use crate::names::Listed;
-use crate::record::JobRecord;
-use crate::units::{Span, Time};
+use plimsoll_base::column::{Column, ColumnValue, TableRow};
+use plimsoll_base::names::Listed;
+use plimsoll_base::units::{Span, Time};
+use plimsoll_sim::record::JobRecord;
 
 /// A job that has ended, or was cut off at the horizon.
-pub(crate) struct JobRow<'a> {
+pub struct JobRow<'a> {
+    /// The name of the job.
     pub name: &'a str,
+    /// The user that submitted it.
     pub user: Listed<'a>,
+    /// The times and sizes of the job.
     pub record: &'a JobRecord<'a>,
 }
 
@@ -41,16 +44,26 @@ impl TableRow for JobRow<'static> {
 }
 
 /// An attempt of a task, or a task that never started.
-pub(crate) struct Task<'a> {
+pub struct Task<'a> {
+    /// The name of the job.
     pub job: &'a str,
+    /// The number within the job, from 0.
     pub number: u64,
+    /// The number of the attempt, from 0.
     pub attempt: u32,
+    /// The user that submitted it.
     pub user: Listed<'a>,
+    /// The machine of the attempt.
     pub machine: Option<u32>,
+    /// The devices of the attempt.
     pub devices: Option<&'a str>,
+    /// The earliest possible start of the attempt.
     pub release: Option<Time>,
+    /// The time of the launch.
     pub start: Option<Time>,
+    /// The time when it ended or was stopped.
     pub finish: Option<Time>,
+    /// The outcome of the attempt.
     pub outcome: &'static str,
 }
 

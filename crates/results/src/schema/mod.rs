@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::Pending;
-pub use super::sealed::VERSION;
-use super::table::{Field, GrowingColumn as TableColumn, TableWriter};
-use crate::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow};
-use crate::error::Result;
-use crate::metrics::{GridPoint, User, runs_columns};
-use crate::units::Dim;
+use plimsoll_base::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow};
+use plimsoll_base::error::Result;
 use plimsoll_base::named;
+use plimsoll_base::units::Dim;
+use plimsoll_metrics::{GridPoint, User, runs_columns};
+use plimsoll_store::file::Pending;
+pub use plimsoll_store::sealed::VERSION;
+use plimsoll_store::table::{Field, GrowingColumn as TableColumn, TableWriter};
 
 mod decisions;
 mod distributions;
@@ -18,12 +18,12 @@ mod groups;
 mod jobs;
 mod over_time;
 
-pub(crate) use decisions::Decided;
-pub(crate) use distributions::{BinRow, DemandKind, Quantile};
-pub(crate) use failover::{Fated, Recovered};
-pub(crate) use groups::{GroupRow, LevelOf};
-pub(crate) use jobs::{JobRow, Task};
-pub(crate) use over_time::{ShareRow, Used};
+pub use decisions::Decided;
+pub use distributions::{BinRow, DemandKind, Quantile};
+pub use failover::{Fated, Recovered};
+pub use groups::{GroupRow, LevelOf};
+pub use jobs::{JobRow, Task};
+pub use over_time::{ShareRow, Used};
 
 named! {
     /// The tables of an experiment, with the meaning of a row.
@@ -51,7 +51,7 @@ impl Table {
     }
 
     /// Returns the table with rows of this type. Panics: only if no table has the name that the type declares (programmer error).
-    pub(crate) fn for_row<R: TableRow>() -> Table {
+    pub fn for_row<R: TableRow>() -> Table {
         Table::all().find(|table| table.name() == R::TABLE).expect("every kind of row has its table")
     }
 
@@ -102,7 +102,7 @@ fn fields(columns: Vec<Described>) -> Vec<Field> {
 }
 
 /// Writes a table with the columns of its declaration.
-pub(crate) struct Writer<R: TableRow> {
+pub struct Writer<R: TableRow> {
     table: TableWriter,
     /// The function that computes each cell of a row, and the index of its resource.
     values: Vec<(ColumnValue<R>, usize)>,

@@ -6,22 +6,25 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_base::column::TableRow;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_metrics::Design;
+use plimsoll_store::lock::Lock;
+pub use plimsoll_store::lock::RECEIPTS;
+use plimsoll_store::portable::leads_elsewhere;
+use plimsoll_store::sealed::{self, Found};
 use serde::{Deserialize, Serialize};
 
-use super::lock::Lock;
-pub use super::lock::RECEIPTS;
-use super::portable::leads_elsewhere;
-use super::schema::{self, Fated, Recovered};
-use super::sealed::{self, Found};
-use crate::column::TableRow;
-use crate::error::{Error, Result};
-use crate::metrics::Design;
+use crate::schema::{self, Fated, Recovered};
 
 /// The name of the description's file.
 pub const FILE: &str = "experiment.json";
 
 /// The name of the description of a sweep's results, which is beside the folders of its cells.
 pub const STUDY: &str = "study.json";
+
+/// The name of the file of the requests for figures.
+pub const REQUESTS: &str = "figures.toml";
 
 /// The folder of the tables of statistics.
 pub const STATISTICS: &str = "statistics";
@@ -318,7 +321,7 @@ pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::schema;
+    use crate::schema;
 
     #[test]
     fn contents_read_back_and_errors_say_what_is_missing() {

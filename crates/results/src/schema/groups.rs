@@ -1,22 +1,30 @@
 //! The tables of groups of users: their guarantees and the time below them, and their quotas over time.
 
-use crate::column::{Column, ColumnValue, TableRow};
-use crate::metrics::{GroupSums, GroupTimes, Holding};
-use crate::policy::{GroupLevel, GroupLimits, GroupNode};
-use crate::units::{Dim, Span, Time};
+use plimsoll_base::column::{Column, ColumnValue, TableRow};
+use plimsoll_base::units::{Dim, Span, Time};
+use plimsoll_metrics::{GroupSums, GroupTimes, Holding};
+use plimsoll_sim::policy::{GroupLevel, GroupLimits, GroupNode};
 
 /// Ratios are stored in millionths.
 const RATIO_ONE: f64 = 1e6;
 
 /// A group and a resource at the end of a run.
-pub(crate) struct GroupRow<'a> {
+pub struct GroupRow<'a> {
+    /// The group.
     pub about: &'a GroupNode,
+    /// The group above it.
     pub parent: Option<&'a str>,
+    /// The combination of minimum and ratio.
     pub variant: &'a str,
+    /// The resource.
     pub dim: &'a Dim,
+    /// The largest total of its tree during the run, in base units.
     pub most: u64,
+    /// The limits of the group for this resource.
     pub limits: &'a GroupLimits,
+    /// Integrals over time for this resource.
     pub sums: &'a GroupSums,
+    /// Times and counts of the group.
     pub times: &'a GroupTimes,
 }
 
@@ -120,11 +128,16 @@ impl TableRow for GroupRow<'static> {
 }
 
 /// A group's quota of a resource from a grid point on.
-pub(crate) struct LevelOf<'a> {
+pub struct LevelOf<'a> {
+    /// The grid point.
     pub at: Time,
+    /// The group.
     pub about: &'a GroupNode,
+    /// The resource.
     pub dim: &'a Dim,
+    /// The quota of the group, and the amounts that determine it.
     pub level: &'a GroupLevel,
+    /// The allocation and the pending demand of the group.
     pub held: Holding,
 }
 

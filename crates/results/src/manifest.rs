@@ -6,17 +6,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows;
+use plimsoll_store::file::WrittenFile;
+use plimsoll_store::portable;
+use plimsoll_store::sealed::{self, Found};
 use serde::{Deserialize, Serialize};
 
-use super::file::WrittenFile;
-use super::folder::{link_below, sources};
-use super::portable;
-use super::provenance::{COMMIT, VERSION};
-use super::requests::FILE as REQUESTS;
-use super::schema;
-use super::sealed::{self, Found};
-use crate::error::{Error, Result};
-use crate::rows;
+use crate::folder::{REQUESTS, link_below, sources};
+use crate::provenance::{COMMIT, VERSION};
+use crate::schema;
 
 /// The name of the manifest's file.
 pub const FILE: &str = "made.json";
@@ -214,7 +213,7 @@ pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::file::write_whole;
+    use plimsoll_store::file::write_whole;
 
     #[test]
     fn what_is_no_longer_made_goes_unless_it_was_changed() {

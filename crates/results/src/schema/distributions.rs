@@ -1,13 +1,17 @@
 //! The tables of distributions: completion times by size, quantiles of delays, and demands.
 
-use crate::column::{Column, ColumnValue, TableRow, Unit};
-use crate::units::Dim;
+use plimsoll_base::column::{Column, ColumnValue, TableRow, Unit};
+use plimsoll_base::units::Dim;
 
 /// The jobs of a range of sizes.
-pub(crate) struct BinRow<'a> {
+pub struct BinRow<'a> {
+    /// The sizes of the jobs in tasks.
     pub label: &'a str,
+    /// The position of the bin.
     pub position: u64,
+    /// The number of finished jobs.
     pub jobs: u64,
+    /// Their mean completion time.
     pub completion_s: Option<f64>,
 }
 
@@ -30,9 +34,12 @@ impl TableRow for BinRow<'static> {
 }
 
 /// A quantile of a delay.
-pub(crate) struct Quantile {
+pub struct Quantile {
+    /// The delay.
     pub metric: &'static str,
+    /// The quantile, from 0 to 1.
     pub q: f64,
+    /// The value of the quantile.
     pub value: f64,
 }
 
@@ -54,10 +61,14 @@ impl TableRow for Quantile {
 }
 
 /// The tasks of one kind of demand.
-pub(crate) struct DemandKind<'a> {
+pub struct DemandKind<'a> {
+    /// The stage of the rows.
     pub stage: Option<&'a str>,
+    /// The mean demand of a task per resource, in base units.
     pub mean: Vec<f64>,
+    /// The resource dimensions.
     pub dims: &'a [Dim],
+    /// The number of tasks.
     pub tasks: u64,
 }
 

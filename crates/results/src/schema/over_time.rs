@@ -1,15 +1,19 @@
 //! The tables of users over time: their usage and shares.
 
-use crate::books::Books;
-use crate::column::{Column, ColumnValue, TableRow, Unit};
-use crate::names::Listed;
-use crate::units::{Time, UserId};
+use plimsoll_base::column::{Column, ColumnValue, TableRow, Unit};
+use plimsoll_base::names::Listed;
+use plimsoll_base::units::{Time, UserId};
+use plimsoll_sim::books::Books;
 
 /// The usage of a user from a change on.
-pub(crate) struct Used<'a> {
+pub struct Used<'a> {
+    /// The time of the change or grid point.
     pub at: Time,
+    /// The user.
     pub user: UserId,
+    /// The name of the user.
     pub name: Listed<'a>,
+    /// The books at that time.
     pub books: &'a Books,
 }
 
@@ -37,11 +41,16 @@ impl TableRow for Used<'static> {
 }
 
 /// An active user at a grid point.
-pub(crate) struct ShareRow<'a> {
+pub struct ShareRow<'a> {
+    /// The time of the change or grid point.
     pub at: Time,
+    /// The name of the user.
     pub name: Listed<'a>,
+    /// The dominant share by true usage.
     pub share: f64,
+    /// The number of waiting tasks.
     pub waiting: u64,
+    /// The dominant share under fluid fair sharing.
     pub fluid: f64,
 }
 
