@@ -67,6 +67,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/control", 10),
     ("crates/court", 20),
     ("crates/fair", 18),
+    ("crates/figures", 12),
     ("crates/gym", 10),
     ("crates/metrics", 16),
     ("crates/policies", 16),

@@ -133,7 +133,9 @@ fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result
         }
         let study = format!("{folder}{STUDY}");
         let cells = match names.contains(&study) {
-            true => serde_json::from_str::<SweepCells>(&archive.text(&study)?).map(|study| study.cells).unwrap_or_default(),
+            true => {
+                serde_json::from_str::<SweepCells>(&archive.text(&study)?).map(|study| study.cells).unwrap_or_default()
+            }
             false => vec![(String::new(), Value::Null)],
         };
         let mut tables = BTreeMap::new();
