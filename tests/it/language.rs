@@ -72,6 +72,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/metrics", 16),
     ("crates/policies", 16),
     ("crates/properties", 18),
+    ("crates/report", 12),
     ("crates/results", 10),
     ("crates/sim", 12),
     ("crates/store", 14),

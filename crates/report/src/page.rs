@@ -3,25 +3,26 @@
 //! The report answers the question of the plan first, with the comparison of the policies, then shows means, figures, the plan and the
 //! provenance. It reads only tables of complete runs.
 
-use super::comparison::{comparison, policy_runs};
-use super::figure::MANY;
-use super::file::{WrittenFile, write_whole};
-use super::folder::Contents;
-use super::gallery::{Drawn, Gallery};
-use super::group_sheet;
-use super::headline::{Headline, Topic, headline};
-use super::html::{self, Figure, HtmlColumn, HtmlTable as Sheet, Mark, Report};
-use super::left_over;
-use super::marks::{Shown, mark};
-use super::numbers::{count, in_percent, thousands, with_half};
-use super::over_commit;
-use super::picture::ENDINGS;
-use super::read::{Part, Results};
-use super::schema::Table;
-use crate::column::Better;
-use crate::error::Result;
-use crate::metrics::compare::{ALPHA, LEVEL, is_significant};
-use crate::metrics::{Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
+use plimsoll_base::column::Better;
+use plimsoll_base::error::Result;
+use plimsoll_charts::figure::MANY;
+use plimsoll_figures::gallery::{Drawn, Gallery};
+use plimsoll_figures::numbers::{count, in_percent, thousands, with_half};
+use plimsoll_figures::picture::ENDINGS;
+use plimsoll_metrics::compare::{ALPHA, LEVEL, is_significant};
+use plimsoll_metrics::{Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
+use plimsoll_results::comparison::{comparison, policy_runs};
+use plimsoll_results::folder::Contents;
+use plimsoll_results::read::{Part, Results};
+use plimsoll_results::schema::Table;
+use plimsoll_store::file::{WrittenFile, write_whole};
+
+use crate::group_sheet;
+use crate::headline::{Headline, Topic, headline};
+use crate::html::{self, Figure, HtmlColumn, HtmlTable as Sheet, Mark, Report};
+use crate::left_over;
+use crate::marks::{Shown, mark};
+use crate::over_commit;
 
 /// Maximum number of users; with more users the report has no table of users.
 const USERS_MOST: usize = 20;
@@ -78,7 +79,7 @@ pub struct Pictures<'a> {
 
 impl Pictures<'_> {
     /// Returns the figures with links to their files; figures that do not fit a narrow screen are included in two widths.
-    pub(super) fn inline(&self) -> Vec<Figure> {
+    pub(crate) fn inline(&self) -> Vec<Figure> {
         let one = |drawn: &Drawn| {
             let narrow = self.narrow.figures.iter().find(|narrow| narrow.name == drawn.name);
             let narrow = narrow.filter(|_| html::width(&drawn.svg) > html::ROOMY).map(|narrow| narrow.svg.clone());
@@ -153,21 +154,21 @@ fn never_started(results: &Results) -> Result<Vec<String>> {
     Ok(notes)
 }
 
-pub(super) fn text_column(name: &str) -> HtmlColumn {
+pub(crate) fn text_column(name: &str) -> HtmlColumn {
     HtmlColumn { name: name.to_owned(), explanation: String::new(), numeric: false }
 }
 
-pub(super) fn number_column(name: &str, explanation: &str) -> HtmlColumn {
+pub(crate) fn number_column(name: &str, explanation: &str) -> HtmlColumn {
     HtmlColumn { name: name.to_owned(), explanation: explanation.to_owned(), numeric: true }
 }
 
-pub(super) fn mean(values: &[Option<f64>]) -> Option<Interval> {
+pub(crate) fn mean(values: &[Option<f64>]) -> Option<Interval> {
     let there: Vec<f64> = values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
     mean_interval(&there, LEVEL)
 }
 
 /// Describes the kind of means for a caption.
-pub(super) fn over_seeds(results: &Results) -> String {
+pub(crate) fn over_seeds(results: &Results) -> String {
     match results.contents.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds with the half-widths of their 95 % confidence intervals"),
@@ -314,12 +315,12 @@ fn users(results: &Results) -> Result<Option<Sheet>> {
 
 /// Returns a sheet with one column per policy after the leading columns; if there are many policies, it is transposed to one row per
 /// policy, since the page is not wide enough.
-pub(super) fn upright(sheet: Sheet, leading: usize, policies: usize) -> Sheet {
+pub(crate) fn upright(sheet: Sheet, leading: usize, policies: usize) -> Sheet {
     if policies > MANY { sheet.turned(leading, "policy") } else { sheet }
 }
 
 /// Adds a row with means, one per policy after the leading cells.
-pub(super) fn push_means(
+pub(crate) fn push_means(
     sheet: &mut Sheet,
     leading: Vec<String>,
     better: Better,
@@ -331,6 +332,6 @@ pub(super) fn push_means(
     Shown { contest: Contest { better, values }, cells }
 }
 
-pub(super) fn cell(mean: Option<Interval>) -> String {
+pub(crate) fn cell(mean: Option<Interval>) -> String {
     mean.map(|mean| with_half(Some(mean))).unwrap_or_default()
 }

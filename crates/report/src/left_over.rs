@@ -1,9 +1,9 @@
 //! Notes of a report about unfinished work at the end of runs.
 
-use super::numbers::count;
-use super::read::{Part, Results};
-use super::schema::Table;
-use crate::error::Result;
+use plimsoll_base::error::Result;
+use plimsoll_figures::numbers::count;
+use plimsoll_results::read::{Part, Results};
+use plimsoll_results::schema::Table;
 
 /// The share of unserved work above which a warning is given.
 pub const UNSERVED_MOST: f64 = 0.1;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::read::Results;
-use super::schema::Table;
-use crate::error::Result;
-use crate::units::resource_name;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::resource_name;
+use plimsoll_results::read::Results;
+use plimsoll_results::schema::Table;
 
 /// The usage of one resource in a run, as shares of the time and of the capacity.
 #[derive(Clone, Debug)]

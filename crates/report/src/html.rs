@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use super::escape::escape;
-use super::figure::MANY;
+use plimsoll_base::escape::escape;
+use plimsoll_charts::figure::MANY;
 
 /// The name of the page in a results folder.
 pub const FILE: &str = "report.html";
@@ -120,7 +120,7 @@ pub struct Report {
 }
 
 /// Figures wider than this, in points, are shown at the full width of the page and do not fit on a phone.
-pub(super) const ROOMY: f64 = 300.0;
+pub(crate) const ROOMY: f64 = 300.0;
 
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
@@ -308,7 +308,7 @@ fn draw(page: &mut String, number: usize, figure: &Figure) {
 }
 
 /// Returns the width that an SVG declares, or 0.
-pub(super) fn width(svg: &str) -> f64 {
+pub(crate) fn width(svg: &str) -> f64 {
     let value = svg.split(" width=\"").nth(1).and_then(|rest| rest.split('"').next());
     value.and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
@@ -339,7 +339,7 @@ fn inlined(svg: &str, prefix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::figure::{Axis, Chart, Join, Series, lines};
+    use plimsoll_charts::figure::{Axis, Chart, Join, Series, lines};
 
     const EVIL: &str = "<b onclick='x'>\"&";
 

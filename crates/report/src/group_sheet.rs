@@ -1,11 +1,12 @@
 //! The quota groups of each policy in the report: guarantees and the time below them, from the `groups` table.
 
-use super::html::HtmlTable as Sheet;
-use super::page::{cell, mean, number_column, over_seeds, text_column};
-use super::read::{Part, Results};
-use super::schema::Table;
-use crate::error::Result;
-use crate::metrics::Interval;
+use plimsoll_base::error::Result;
+use plimsoll_metrics::Interval;
+use plimsoll_results::read::{Part, Results};
+use plimsoll_results::schema::Table;
+
+use crate::html::HtmlTable as Sheet;
+use crate::page::{cell, mean, number_column, over_seeds, text_column};
 
 /// Maximum number of groups of a policy with a row.
 const GROUPS_MOST: usize = 20;
@@ -28,7 +29,7 @@ const TIMES: [(&str, &str, &str); 4] = [
 ];
 
 /// Returns one row per policy and group; with many groups, only the groups that were longest below their minimum. `None` without groups.
-pub(super) fn groups(results: &Results) -> Result<Option<Sheet>> {
+pub(crate) fn groups(results: &Results) -> Result<Option<Sheet>> {
     let names: Vec<&str> = ["group", "label", "resource", "borrowed_s", "unreturned_s"]
         .into_iter()
         .chain(TIMES.map(|(_, column, _)| column))

@@ -1,9 +1,9 @@
 //! The columns of the `runs` table in the summary of each policy, on the terminal and in the report.
 
-use super::schema::Table;
-use crate::column;
-pub use crate::column::{Better, Topic};
-use crate::units::Dim;
+use plimsoll_base::column;
+pub use plimsoll_base::column::{Better, Topic};
+use plimsoll_base::units::Dim;
+use plimsoll_results::schema::Table;
 
 /// One column of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub fn headline(dims: &[Dim]) -> Vec<Headline> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Unit;
+    use plimsoll_base::units::Unit;
 
     #[test]
     fn the_few_that_are_always_shown_have_a_place_each() {

@@ -6,23 +6,24 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use super::file::{WrittenFile, write_whole};
-use super::headline::{Headline, headline};
-use super::html::{self, HtmlTable as Sheet, Mark, Report};
-use super::marks::mark;
-use super::numbers::{count, in_percent, number, with_half};
-use super::over_commit;
-use super::page::{Pictures, number_column, push_means, text_column, upright};
-use super::provenance::Provenance;
-use super::read::Results;
-use super::requests::{Whole, heading};
-use super::schema::Table;
-use super::shell::quoted;
-use crate::column::Better;
-use crate::error::Result;
-use crate::metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
-use crate::metrics::verdict::{OPEN, equivalent_words};
-use crate::metrics::{Design, MeanDifference, TestVerdict, Tested, corrected, difference};
+use plimsoll_base::column::Better;
+use plimsoll_base::error::Result;
+use plimsoll_figures::numbers::{count, in_percent, number, with_half};
+use plimsoll_figures::requests::{Whole, heading};
+use plimsoll_metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
+use plimsoll_metrics::verdict::{OPEN, equivalent_words};
+use plimsoll_metrics::{Design, MeanDifference, TestVerdict, Tested, corrected, difference};
+use plimsoll_results::provenance::Provenance;
+use plimsoll_results::read::Results;
+use plimsoll_results::schema::Table;
+use plimsoll_results::shell::quoted;
+use plimsoll_store::file::{WrittenFile, write_whole};
+
+use crate::headline::{Headline, headline};
+use crate::html::{self, HtmlTable as Sheet, Mark, Report};
+use crate::marks::mark;
+use crate::over_commit;
+use crate::page::{Pictures, number_column, push_means, text_column, upright};
 
 /// The sweep of the page.
 pub struct Sweep<'a> {

@@ -1,18 +1,19 @@
 //! Marks in tables of means: the best values, the equivalent ones, and the tests behind the marks.
 
-use super::html::{HtmlTable as Sheet, Mark};
-use crate::metrics::compare::ALPHA;
-use crate::metrics::{Award, Contest, Design, MARGIN, awards};
+use plimsoll_metrics::compare::ALPHA;
+use plimsoll_metrics::{Award, Contest, Design, MARGIN, awards};
+
+use crate::html::{HtmlTable as Sheet, Mark};
 
 /// The means of one metric in a sheet: the values of the candidates, and the cell of each candidate as `(row, column)`.
-pub(super) struct Shown {
+pub(crate) struct Shown {
     pub contest: Contest,
     pub cells: Vec<(usize, usize)>,
 }
 
 /// Marks the best values and the values equivalent to the best, and describes the tests below the sheet. With fewer than two seeds there
 /// are no marks.
-pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
+pub(crate) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();
     let found = awards(design, &contests);
@@ -39,7 +40,7 @@ pub(super) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::column::Better;
+    use plimsoll_base::column::Better;
 
     #[test]
     fn marks_stand_where_the_candidates_do() {
