@@ -143,6 +143,7 @@ fn a_bundle_describes_all_that_is_in_it() {
         (&descriptor["@type"], &descriptor["conformsTo"]["@id"], &descriptor["about"]["@id"]),
         (&"CreativeWork".into(), &"https://w3id.org/ro/crate/1.1".into(), &"./".into())
     );
+    assert_eq!(entity("#plimsoll")["description"], env!("CARGO_PKG_DESCRIPTION"));
     let root = entity("./");
     assert_eq!((&root["@type"], &root["name"]), (&"Dataset".into(), &"small".into()));
     assert_eq!(root["description"], "Is it all there?");

@@ -312,11 +312,11 @@ fn a_row_is_named_once() {
     }
     for (name, _) in kinds() {
         let row = format!("name: \"{name}\"");
-        let found = with("src/output/requests", &row);
-        assert!(found.len() == 1 && found[0].starts_with("src/output/requests/kinds"), "{row}: {found:?}");
+        let found = with("crates/figures/src/requests", &row);
+        assert!(found.len() == 1 && found[0].starts_with("crates/figures/src/requests/kinds"), "{row}: {found:?}");
         only(
             &format!("{}::ROW", found[0].file_stem().expect("a name").to_string_lossy()),
-            &["src/output/requests/kinds/mod.rs"],
+            &["crates/figures/src/requests/kinds/mod.rs"],
         );
     }
 }
@@ -367,7 +367,6 @@ fn one_more_is_a_file_and_its_line() {
         "traces",
         "Cargo.toml",
         "Cargo.lock",
-        "build.rs",
         "CITATION.cff",
     ] {
         let from = root().join(part);
@@ -381,9 +380,9 @@ fn one_more_is_a_file_and_its_line() {
     let row = "    \"template\" => template::{Template, TemplateOptions},";
     let rows = [("mod tenants;\n", "mod template;"), ("}\n\nimpl Format {\n", row)];
     listed(copy.path(), "crates/sim/src/workload/formats/mod.rs", &rows);
-    one_more(copy.path(), "kind.rs", "src/output/requests/kinds");
+    one_more(copy.path(), "kind.rs", "crates/figures/src/requests/kinds");
     let rows = [("mod time;\n", "mod template;"), ("    &time::ROW,\n", "    &template::ROW,")];
-    listed(copy.path(), "src/output/requests/kinds/mod.rs", &rows);
+    listed(copy.path(), "crates/figures/src/requests/kinds/mod.rs", &rows);
     one_more(copy.path(), "policy.rs", "crates/policies/src");
     listed(copy.path(), "crates/policies/src/lib.rs", &[("mod target;\n", "mod template;")]);
     listed(copy.path(), "crates/policies/src/spec.rs", &[("    &super::quota::ROW,\n", "    &super::template::ROW,")]);
@@ -397,7 +396,7 @@ fn one_more_is_a_file_and_its_line() {
     // The copy uses the compiled dependencies of this build.
     let built = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent().expect("a folder of a profile");
     let mut cargo = Command::new(env!("CARGO"));
-    let crates = ["plimsoll-sim", "plimsoll-policies", "plimsoll-metrics", "plimsoll"];
+    let crates = ["plimsoll-sim", "plimsoll-policies", "plimsoll-metrics", "plimsoll-figures", "plimsoll"];
     let packages = crates.iter().flat_map(|name| ["-p", name]);
     cargo.args(["test", "--offline", "--lib"]).args(packages).current_dir(copy.path());
     cargo.args(built.ends_with("release").then_some("--release")).args([

@@ -5,6 +5,7 @@
 
 pub mod column;
 pub mod error;
+pub mod escape;
 pub mod fields;
 pub mod named;
 pub mod names;

@@ -3,8 +3,9 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub mod escape;
 pub mod figure;
 pub mod font;
 pub mod paper;
 pub mod raster;
+
+pub use plimsoll_base::escape;

@@ -164,14 +164,14 @@ pub(super) fn attempt(
     }
 }
 
-type Decided = Option<(Judgement, Option<(Instance, Tasks)>)>;
+type AttemptResult = Option<(Judgement, Option<(Instance, Tasks)>)>;
 
 fn decide(
     candidate: &Candidate,
     requirement: Requirement,
     truth: &Solved,
     change: Option<&Change>,
-) -> std::result::Result<Decided, String> {
+) -> std::result::Result<AttemptResult, String> {
     if requirement.property != Property::Feasibility && !truth.fits {
         return Ok(None);
     }

@@ -4,13 +4,14 @@
 //! panel, series and place. The charts for numbers along x are `points` and `small_multiples`; those for names are `bar_panels` and
 //! `boxes`.
 
+use plimsoll_charts::figure::{Panel, Series, points};
+use plimsoll_results::schema::Table;
+
 use super::{Draw, KindRow, X, data, x_axis};
-use crate::output::figure::{Panel, Series, points};
-use crate::output::requests::check::Request;
-use crate::output::requests::draw::{Picture, split};
-use crate::output::requests::field::Datum;
-use crate::output::requests::rows::FigureRows;
-use crate::output::schema::Table;
+use crate::requests::check::Request;
+use crate::requests::draw::{Picture, split};
+use crate::requests::field::Datum;
+use crate::requests::rows::FigureRows;
 
 pub(super) static ROW: KindRow = KindRow {
     name: "template",

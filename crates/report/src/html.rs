@@ -1,0 +1,426 @@
+//! The report page: one HTML file that opens offline, with its figures inside.
+//!
+//! The page loads no other file and is complete without its script, which only sorts tables, hides rows of long tables and copies commands.
+//! The colours of text and figures follow the reader's light or dark setting; a printed page is black on white.
+
+use std::fmt::Write;
+
+use plimsoll_base::escape::escape;
+use plimsoll_charts::figure::MANY;
+
+/// The name of the page in a results folder.
+pub const FILE: &str = "report.html";
+
+/// A column of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HtmlColumn {
+    /// Its heading.
+    pub name: String,
+    /// Unit and meaning, shown as a tooltip of the heading; may be empty.
+    pub explanation: String,
+    /// Whether it contains numbers, which are right-aligned.
+    pub numeric: bool,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HtmlTable {
+    /// A description of its content.
+    pub caption: String,
+    /// Its columns.
+    pub columns: Vec<HtmlColumn>,
+    /// Its formatted cells; empty for an absent value.
+    pub rows: Vec<Vec<String>>,
+    /// The marked cells, as row, column and mark.
+    pub marks: Vec<(usize, usize, Mark)>,
+    /// The text below it: the meaning of the marks.
+    pub note: String,
+    /// A file that the first cell of each row links to; no links if empty.
+    pub links: Vec<String>,
+}
+
+impl HtmlTable {
+    /// Transposes the table. The first `leading` columns are names and their attributes; the other columns become rows, whose names get
+    /// this heading.
+    pub fn turned(self, leading: usize, heading: &str) -> HtmlTable {
+        let text = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
+        let named = |row: &Vec<String>| {
+            let more = (1..leading).map(|at| format!("{} {}", text(row, at), self.columns[at].name));
+            HtmlColumn { name: text(row, 0), explanation: more.collect::<Vec<_>>().join(", "), numeric: true }
+        };
+        let first = HtmlColumn { name: heading.to_owned(), ..HtmlColumn::default() };
+        let columns = std::iter::once(first).chain(self.rows.iter().map(named)).collect();
+        let cells = |at: usize| self.rows.iter().map(move |row| text(row, at));
+        let row = |at: usize| std::iter::once(self.columns[at].name.clone()).chain(cells(at)).collect();
+        let rows = (leading..self.columns.len()).map(row).collect();
+        let marks = self.marks.iter().map(|&(row, column, mark)| (column - leading, row + 1, mark)).collect();
+        HtmlTable { columns, rows, marks, links: Vec::new(), caption: self.caption, note: self.note }
+    }
+}
+
+/// A mark on a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The best of its kind.
+    Best,
+    /// Equivalent to the best, by a test.
+    Equivalent,
+    /// Statistically significant.
+    Significant,
+}
+
+impl Mark {
+    fn class(self) -> &'static str {
+        match self {
+            Mark::Best => "best",
+            Mark::Equivalent => "equivalent",
+            Mark::Significant => "significant",
+        }
+    }
+}
+
+/// A figure inside the page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figure {
+    /// A description of its content.
+    pub caption: String,
+    /// An SVG document.
+    pub svg: String,
+    /// The same figure for narrow screens; empty if `svg` fits narrow screens.
+    pub narrow: String,
+    /// The names of the files of the figure, beside the report.
+    pub files: Vec<String>,
+}
+
+/// The content of the page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The title.
+    pub title: String,
+    /// The question that the experiment answers.
+    pub question: Option<String>,
+    /// The answer in words, one sentence per item.
+    pub answer: Vec<String>,
+    /// The tables that support the answer, shown after its sentences.
+    pub lead: Vec<HtmlTable>,
+    /// All other tables.
+    pub summary: Vec<HtmlTable>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// Whether figures precede the tables.
+    pub figures_first: bool,
+    /// The plan, as TOML.
+    pub plan_toml: String,
+    /// The commands that reproduce the results.
+    pub reproduce: Vec<String>,
+    /// Facts that the reader must know: warnings, limits.
+    pub notes: Vec<String>,
+    /// Names and values: version, seed, digests.
+    pub provenance: Vec<(String, String)>,
+}
+
+/// Figures wider than this, in points, are shown at the full width of the page and do not fit on a phone.
+pub(crate) const ROOMY: f64 = 300.0;
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// Formats the page.
+pub fn render(report: &Report) -> String {
+    let mut page = String::new();
+    let title = escape(&report.title);
+    page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    page += "<meta name=\"color-scheme\" content=\"light dark\">\n";
+    add(&mut page, format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"));
+    add(&mut page, format_args!("<header>\n<p class=\"brand\">Plimsoll report</p>\n<h1>{title}</h1>\n"));
+    if let Some(question) = &report.question {
+        add(&mut page, format_args!("<p class=\"question\">{}</p>\n", escape(question)));
+    }
+    page += &contents(report);
+    page += "</header>\n<main>\n";
+    answer(&mut page, report);
+    notes(&mut page, &report.notes);
+    if report.figures_first {
+        figures(&mut page, &report.figures);
+    }
+    section(&mut page, "results", "Results", &report.summary, table);
+    if !report.figures_first {
+        figures(&mut page, &report.figures);
+    }
+    if !report.reproduce.is_empty() {
+        let commands = escape(&report.reproduce.join("\n"));
+        page += "<section id=\"reproduce\">\n<h2>Run it again</h2>\n";
+        add(&mut page, format_args!("<pre class=\"copy\"><code>{commands}</code></pre>\n</section>\n"));
+    }
+    if !report.plan_toml.is_empty() {
+        let plan = escape(&report.plan_toml);
+        page += "<section id=\"plan\">\n<h2>Plan</h2>\n";
+        add(&mut page, format_args!("<pre class=\"copy\"><code>{plan}</code></pre>\n</section>\n"));
+    }
+    if !report.provenance.is_empty() {
+        page += "<section id=\"provenance\">\n<h2>Provenance</h2>\n<dl>\n";
+        for (name, value) in &report.provenance {
+            add(&mut page, format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value)));
+        }
+        page += "</dl>\n</section>\n";
+    }
+    add(&mut page, format_args!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
+    page
+}
+
+/// Writes the answer: sentences first, then the supporting tables; many sentences are collapsed after the tables.
+fn answer(page: &mut String, report: &Report) {
+    if report.answer.is_empty() && report.lead.is_empty() {
+        return;
+    }
+    *page += "<section id=\"answer\">\n<h2>Answer</h2>\n";
+    let many = report.answer.len() > MANY;
+    if many {
+        // The tables state the content of the sentences in less space.
+        report.lead.iter().for_each(|one| table(page, one));
+        add(page, format_args!("<details>\n<summary>In {} sentences</summary>\n", report.answer.len()));
+    }
+    for text in &report.answer {
+        add(page, format_args!("<p>{}</p>\n", escape(text)));
+    }
+    if many {
+        *page += "</details>\n";
+    } else {
+        report.lead.iter().for_each(|one| table(page, one));
+    }
+    *page += "</section>\n";
+}
+
+fn figures(page: &mut String, figures: &[Figure]) {
+    if figures.is_empty() {
+        return;
+    }
+    *page += "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n";
+    for (nth, figure) in figures.iter().enumerate() {
+        draw(page, nth + 1, figure);
+    }
+    *page += "</div>\n</section>\n";
+}
+
+fn add(page: &mut String, text: std::fmt::Arguments) {
+    page.write_fmt(text).expect("writing to a string succeeds");
+}
+
+/// Formats links to the existing sections.
+fn contents(report: &Report) -> String {
+    let sections = [
+        ("answer", "Answer", !report.answer.is_empty() || !report.lead.is_empty()),
+        ("results", "Results", !report.summary.is_empty()),
+        ("figures", "Figures", !report.figures.is_empty()),
+        ("reproduce", "Run it again", !report.reproduce.is_empty()),
+        ("plan", "Plan", !report.plan_toml.is_empty()),
+        ("provenance", "Provenance", !report.provenance.is_empty()),
+    ];
+    let mut text = String::from("<nav>");
+    for (id, name, _) in sections.iter().filter(|(.., present)| *present) {
+        add(&mut text, format_args!("<a href=\"#{id}\">{name}</a>"));
+    }
+    text + "</nav>\n"
+}
+
+fn section<T>(page: &mut String, id: &str, title: &str, items: &[T], one: fn(&mut String, &T)) {
+    if items.is_empty() {
+        return;
+    }
+    add(page, format_args!("<section id=\"{id}\">\n<h2>{title}</h2>\n"));
+    for item in items {
+        one(page, item);
+    }
+    *page += "</section>\n";
+}
+
+fn notes(page: &mut String, notes: &[String]) {
+    if notes.is_empty() {
+        return;
+    }
+    *page += "<aside class=\"notes\" aria-label=\"Notes\">\n<ul>\n";
+    for note in notes {
+        add(page, format_args!("<li>{}</li>\n", escape(note)));
+    }
+    *page += "</ul>\n</aside>\n";
+}
+
+fn table(page: &mut String, table: &HtmlTable) {
+    // The caption is outside of the part that scrolls horizontally on a phone.
+    *page += "<div class=\"card\">\n";
+    let caption = escape(&table.caption);
+    if !caption.is_empty() {
+        add(page, format_args!("<p class=\"caption\">{caption}</p>\n"));
+    }
+    add(page, format_args!("<div class=\"scroll\">\n<table aria-label=\"{caption}\">\n"));
+    *page += "<thead><tr>";
+    for column in &table.columns {
+        let class = if column.numeric { " class=\"number\"" } else { "" };
+        let name = escape(&column.name);
+        let tip = escape(&column.explanation);
+        let name = if tip.is_empty() { name } else { format!("<abbr title=\"{tip}\">{name}</abbr>") };
+        add(page, format_args!("<th scope=\"col\"{class}>{name}</th>"));
+    }
+    *page += "</tr></thead>\n<tbody>\n";
+    for (row, cells) in table.rows.iter().enumerate() {
+        *page += "<tr>";
+        for (at, cell) in cells.iter().enumerate() {
+            let numeric = table.columns.get(at).is_some_and(|column| column.numeric);
+            let marked = table.marks.iter().filter(|(in_row, column, _)| (*in_row, *column) == (row, at));
+            let classes: Vec<&str> =
+                numeric.then_some("number").into_iter().chain(marked.map(|(.., mark)| mark.class())).collect();
+            let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
+            let text = if cell.is_empty() { "<span class=\"absent\">–</span>".to_owned() } else { escape(cell) };
+            let text = match table.links.get(row).filter(|_| at == 0) {
+                Some(file) => format!("<a href=\"{}\">{text}</a>", escape(&link(file))),
+                None => text,
+            };
+            add(page, format_args!("<td{class}>{text}</td>"));
+        }
+        *page += "</tr>\n";
+    }
+    *page += "</tbody>\n</table>\n</div>\n";
+    if !table.note.is_empty() {
+        add(page, format_args!("<p class=\"legend\">{}</p>\n", escape(&table.note)));
+    }
+    *page += "</div>\n";
+}
+
+fn draw(page: &mut String, number: usize, figure: &Figure) {
+    let wide = if width(&figure.svg) > ROOMY { " wide" } else { "" };
+    add(page, format_args!("<figure class=\"card{wide}\" id=\"figure{number}\">\n"));
+    if figure.narrow.is_empty() {
+        *page += &inlined(&figure.svg, &format!("f{number}"));
+    } else {
+        let both = [("roomy", &figure.svg, "f"), ("narrow", &figure.narrow, "n")];
+        for (class, svg, prefix) in both {
+            let svg = inlined(svg, &format!("{prefix}{number}"));
+            add(page, format_args!("<div class=\"{class}\">\n{svg}</div>\n"));
+        }
+    }
+    let caption = escape(&figure.caption);
+    add(page, format_args!("<figcaption><b>Figure {number}.</b> {caption}"));
+    for file in &figure.files {
+        add(page, format_args!(" <a class=\"file\" href=\"{}\">{}</a>", escape(&link(file)), escape(file)));
+    }
+    *page += "</figcaption>\n</figure>\n";
+}
+
+/// Returns the width that an SVG declares, or 0.
+pub(crate) fn width(svg: &str) -> f64 {
+    let value = svg.split(" width=\"").nth(1).and_then(|rest| rest.split('"').next());
+    value.and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+/// Formats a relative link to a file. All characters except plain ones are percent-encoded, so that no part of a name is a URL scheme.
+fn link(file: &str) -> String {
+    let mut text = String::from("./");
+    for byte in file.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_') {
+            text.push(char::from(byte));
+        } else {
+            add(&mut text, format_args!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+/// Returns only the SVG element, with unique ids: with equal ids, one figure could clip another.
+fn inlined(svg: &str, prefix: &str) -> String {
+    let from = svg.find("<svg").unwrap_or(svg.len());
+    let mut text = svg[from..].to_owned();
+    for reference in [" id=\"", "url(#", "href=\"#"] {
+        text = text.replace(reference, &format!("{reference}{prefix}-"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_charts::figure::{Axis, Chart, Join, Series, lines};
+
+    const EVIL: &str = "<b onclick='x'>\"&";
+
+    fn evil_report() -> Report {
+        let text = || EVIL.to_owned();
+        let series = Series { label: text(), ..Series::new(EVIL, vec![(0.0, 1.0), (1.0, 2.0)]) };
+        let svg = lines(&Chart::new(Axis::number(EVIL), Axis::number(EVIL)), Join::Straight, &[series]);
+        let figure = Figure { caption: text(), narrow: svg.clone(), svg, files: vec!["javascript:alert(1)\"".into()] };
+        Report {
+            title: text(),
+            question: Some(text()),
+            answer: vec![text()],
+            lead: vec![HtmlTable { caption: text(), ..HtmlTable::default() }],
+            summary: vec![HtmlTable {
+                caption: text(),
+                columns: vec![HtmlColumn { name: text(), explanation: text(), numeric: true }],
+                rows: vec![vec![text()], vec![String::new()], vec![text(), text()]],
+                marks: vec![(0, 0, Mark::Best), (2, 1, Mark::Equivalent), (9, 9, Mark::Best)],
+                note: text(),
+                links: vec![text()],
+            }],
+            figures: vec![figure.clone(), figure],
+            figures_first: false,
+            plan_toml: text(),
+            reproduce: vec![text()],
+            notes: vec![text()],
+            provenance: vec![(text(), text())],
+        }
+    }
+
+    #[test]
+    fn everything_is_escaped() {
+        let page = render(&evil_report());
+        assert!(!page.contains("<b onclick"));
+        assert!(page.contains("&lt;b onclick=&#39;x&#39;&gt;&quot;&amp;"));
+        assert!(page.contains("href=\"./javascript%3Aalert%281%29%22\""));
+        assert!(page.contains("class=\"number best\"") && page.contains("class=\"absent\""));
+    }
+
+    #[test]
+    fn no_id_is_given_twice_and_every_reference_is_met() {
+        let page = render(&evil_report());
+        let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        assert!(ids.contains(&"f1-clip0") && ids.contains(&"f2-clip0"));
+        for reference in page.split("url(#").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(ids.contains(&reference), "{reference}");
+        }
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+    }
+
+    #[test]
+    fn a_turned_table_has_its_marks_where_their_cells_are() {
+        let text = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let column = |&name: &&str| HtmlColumn { name: name.to_owned(), ..HtmlColumn::default() };
+        let table = HtmlTable {
+            columns: ["job size", "jobs", "drf", "fifo"].iter().map(column).collect(),
+            rows: vec![text(&["1-50", "7", "a", "b"]), text(&["all", "9", "c", "d"])],
+            marks: vec![(1, 2, Mark::Best)],
+            ..HtmlTable::default()
+        };
+        let turned = table.turned(2, "policy");
+        assert_eq!(turned.rows, [text(&["drf", "a", "c"]), text(&["fifo", "b", "d"])]);
+        assert_eq!(turned.marks, [(0, 2, Mark::Best)]);
+        let heads: Vec<(&str, &str)> =
+            turned.columns.iter().map(|one| (one.name.as_str(), one.explanation.as_str())).collect();
+        assert_eq!(heads, [("policy", ""), ("1-50", "7 jobs"), ("all", "9 jobs")]);
+    }
+
+    #[test]
+    fn the_page_loads_nothing() {
+        let page = render(&evil_report()).replace("http://www.w3.org/2000/svg", "");
+        for outside in ["http:", "https:", "src=", "@import", "url(\"", "url('", "<link"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page_without_sections() {
+        let page = render(&Report { title: "Nothing".into(), ..Report::default() });
+        assert!(page.contains("<h1>Nothing</h1>") && !page.contains("<section"));
+        assert_eq!(page, render(&Report { title: "Nothing".into(), ..Report::default() }));
+    }
+}
