@@ -3,7 +3,7 @@
 //! The engine keeps the books. Before every launch it requests from the policy the ranks of the users concerned; a policy has no part in
 //! placement, gangs, blocking and retries. To add a policy, write one file that implements [`Policy`] and declares it in a static
 //! [`PolicyRow`], add it to the list in `spec.rs`, and add a row to `docs/policies.md`. The command line and every generic test find the
-//! policy through [`PolicySpec::all`].
+//! policy through a [`Catalogue`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -37,6 +37,7 @@ mod only;
 mod pnorm;
 mod price;
 mod psdsf;
+mod queue_file;
 mod quota;
 mod registry;
 mod resolve;
@@ -54,15 +55,15 @@ mod yunikorn;
 
 /// Files of queues, and the functions that read their values.
 pub mod queues {
-    pub use super::cycle::{
-        ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,
+    pub use super::queue_file::{
+        Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
+        number, truth,
     };
 }
 
 use by_share::ByShare;
 use by_usage::{ByUsage, Renewal, UsageRule};
 
-pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
 pub use plimsoll_sim::policy::job_order;
 pub use plimsoll_sim::policy::{
@@ -71,8 +72,9 @@ pub use plimsoll_sim::policy::{
     RunningView, Shares, Spot, Stale, Status, Unreturned, Verdict, Victims, WaitList, enough,
 };
 pub use price::{Prices, ShareNorm};
+pub use queue_file::{QueueEntry, QueueFile, QueueKey};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{Code, NamedPolicy, PlanGroups, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{Parsed, PolicyRow, PolicySpec, Setup, StaticEquivalent};
+pub use spec::{BUILT_IN, Catalogue, Parsed, PolicyRow, PolicySpec, ROWS, Setup, StaticEquivalent, WITHOUT_SCHEDULERS};
 pub use target::{Target, TargetSolver};

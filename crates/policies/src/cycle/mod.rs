@@ -7,16 +7,14 @@
 //! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN), with a queue position of its own. Only the
 //! first of a user's waiting task sets is visible.
 
-mod file;
 mod ratio;
 mod rooms;
 mod session;
 mod tree;
 mod walk;
 
-pub use file::{
-    Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
-    number, truth,
+pub use super::queue_file::{
+    Bound, ONE, OptionalAmounts, QueueFile, QueueKey, amounts, choice, choices, number, truth,
 };
 pub use ratio::{Ratio, compare_parts};
 pub use rooms::{Placements, Rooms, place_task};
