@@ -71,6 +71,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/metrics", 16),
     ("crates/policies", 16),
     ("crates/properties", 18),
+    ("crates/schedulers", 16),
     ("crates/sim", 12),
     ("crates/store", 14),
     ("src", 18),

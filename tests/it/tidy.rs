@@ -21,7 +21,8 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 9] = ["charts", "control", "court", "fair", "gym", "metrics", "policies", "properties", "store"];
+const CRATES: [&str; 10] =
+    ["charts", "control", "court", "fair", "gym", "metrics", "policies", "properties", "schedulers", "store"];
 
 /// Words that may occur only in the code of some folders or files.
 const ONLY_IN: &[(&str, &[&str])] = &[

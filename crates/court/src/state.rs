@@ -9,8 +9,8 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, Resources, Rounding, Span, decimal};
-use plimsoll_policies::BUILT_IN;
 use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
+use plimsoll_schedulers::BUILT_IN;
 use plimsoll_sim::cluster::Cluster;
 
 use crate::machines::cluster;

@@ -10,25 +10,20 @@
 
 mod across;
 mod afs;
-mod armada;
 mod asset;
 mod bmf;
 mod branches;
 mod by_share;
 mod by_usage;
 mod ceei;
-mod cycle;
 mod decay;
 mod drf;
 mod expr;
 mod fair_tree;
 mod fifo;
 mod hdrf;
-mod kai;
 mod karma;
 mod keys;
-mod koordinator;
-mod kueue;
 mod line;
 mod longterm;
 mod maxmin;
@@ -48,10 +43,6 @@ mod tetris;
 mod time_based;
 mod tsf;
 mod values;
-mod volcano;
-mod yarn_capacity;
-mod yarn_fair;
-mod yunikorn;
 
 /// Files of queues, and the functions that read their values.
 pub mod queues {
@@ -76,5 +67,5 @@ pub use queue_file::{QueueEntry, QueueFile, QueueKey};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{Code, NamedPolicy, PlanGroups, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{BUILT_IN, Catalogue, Parsed, PolicyRow, PolicySpec, ROWS, Setup, StaticEquivalent, WITHOUT_SCHEDULERS};
+pub use spec::{Catalogue, Parsed, PolicyRow, PolicySpec, ROWS, Setup, StaticEquivalent, WITHOUT_SCHEDULERS};
 pub use target::{Target, TargetSolver};

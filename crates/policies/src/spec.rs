@@ -44,25 +44,8 @@ pub static ROWS: &[&PolicyRow] = &[
     &super::expr::ROW,
 ];
 
-/// The production schedulers, in the order of listings.
-static SCHEDULERS: &[&PolicyRow] = &[
-    &super::kueue::ROW,
-    &super::kai::ROW,
-    &super::volcano::DRF_ROW,
-    &super::volcano::PROPORTION_ROW,
-    &super::volcano::CAPACITY_ROW,
-    &super::yarn_fair::ROW,
-    &super::yunikorn::ROW,
-    &super::armada::ROW,
-    &super::yarn_capacity::ROW,
-    &super::koordinator::ROW,
-];
-
 /// The catalogue without production schedulers.
 pub static WITHOUT_SCHEDULERS: Catalogue = Catalogue::new(&[ROWS]);
-
-/// The catalogue of all built-in policies.
-pub static BUILT_IN: Catalogue = Catalogue::new(&[ROWS, SCHEDULERS]);
 
 /// The data that a policy receives before a run starts.
 #[derive(Clone, Copy)]

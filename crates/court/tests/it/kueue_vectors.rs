@@ -10,7 +10,8 @@
 
 use crate::{decide, state};
 use plimsoll_court::{Bench, Situation};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use plimsoll_court::{Bench, Situation, State, Verdict, judge};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

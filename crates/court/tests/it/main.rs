@@ -2,7 +2,8 @@
 //! derived from their rules, random states, and scenarios.
 
 use plimsoll_court::{Bench, Round, State, parse};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::path::Path;
 
 mod armada;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use plimsoll_court::{Bench, Situation, Verdict, judge};
-use plimsoll_policies::{BUILT_IN, PolicySpec, Registry};
+use plimsoll_policies::{PolicySpec, Registry};
+use plimsoll_schedulers::BUILT_IN;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use plimsoll_base::units::Resources;
 use plimsoll_court::{Bench, RunningWorkload, Situation, State};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

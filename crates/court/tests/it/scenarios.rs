@@ -1,7 +1,8 @@
 //! The scenarios of the repository have their stated verdicts.
 
 use plimsoll_court::{Bench, judge, open};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::path::PathBuf;
 
 /// Returns the paths of all scenarios.

@@ -1,7 +1,8 @@
 //! Unusual but valid states: workloads that are too large, gangs on several machines, users given by patterns, limits of lending.
 
 use plimsoll_court::{Bench, Situation, judge};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 
 use crate::{decide, state};
 

@@ -5,7 +5,8 @@
 
 use crate::{decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::fmt::Write as _;
 
 /// Returns a state of queues with keys, and of workloads given as `KIND NAME QUEUE MEMORY CPU TASKS`.

@@ -299,7 +299,7 @@ fn large_offsets() {
         plimsoll_court::Bench::new(
             &state,
             "yunikorn-fair",
-            &plimsoll_policies::Registry::new(plimsoll_policies::BUILT_IN),
+            &plimsoll_policies::Registry::new(plimsoll_schedulers::BUILT_IN),
         )
         .map(|_| ())
     });

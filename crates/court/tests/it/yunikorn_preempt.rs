@@ -6,7 +6,8 @@
 
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
-use plimsoll_policies::{BUILT_IN, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::fmt::Write as _;
 
 /// Returns a state from lines: `m NAME AMOUNTS` (machine), `q NAME PARENT GUARANTEED MAX`, `r NAME QUEUE MACHINE AMOUNTS AGE [PRIORITY]`

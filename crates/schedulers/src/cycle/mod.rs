@@ -13,7 +13,7 @@ mod session;
 mod tree;
 mod walk;
 
-pub use super::queue_file::{
+pub use plimsoll_policies::queues::{
     Bound, ONE, OptionalAmounts, QueueFile, QueueKey, amounts, choice, choices, number, truth,
 };
 pub use ratio::{Ratio, compare_parts};
@@ -24,12 +24,12 @@ pub use walk::{Member, Walk};
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Span, Time, UserId};
+use plimsoll_policies::{
     Ask, Capabilities, Explain, Needs, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room,
     RunningView, Setup, Stale, Status, Verdict, Victims,
 };
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Span, Time, UserId};
 use plimsoll_sim::books::{Books, Weights};
 
 /// The time from a cycle that has started or stopped a task to the next one.
