@@ -9,7 +9,7 @@ use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_
 use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
-use plimsoll::policy::{Policy, PolicySpec, Quota, QuotaFile, Setup};
+use plimsoll::policy::{BUILT_IN, Policy, Quota, QuotaFile, Setup};
 use plimsoll::record::Recorder;
 use plimsoll::workload::synthetic::{Generated, Generator};
 use plimsoll::workload::{Source, Workload};
@@ -102,7 +102,7 @@ fn replay(workload: &Workload, machines: &str, placement: Placement, file: Optio
     let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
     let mut policy: Box<dyn Policy> = match file {
         Some(file) => Box::new(Quota::new(file, &setup).expect("a policy")),
-        None => "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy"),
+        None => BUILT_IN.parse("drf").expect("a policy").build(&setup).expect("a policy"),
     };
     let options = Options { placement, ..Options::default() };
     let outcome = engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options, &mut Silent);

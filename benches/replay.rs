@@ -15,7 +15,7 @@ use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
 use plimsoll::output::schema::Table;
-use plimsoll::policy::{PolicySpec, Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Registry, Setup};
 use plimsoll::record::Recorder;
 use plimsoll::units::Span;
 use plimsoll::workload::synthetic::{Generated, Generator};
@@ -76,7 +76,7 @@ fn engine_alone(workload: &Workload, policy: &str, placement: Placement) -> u64 
         weights: &weights,
         labels: None,
     };
-    let mut policy = policy.parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
+    let mut policy = BUILT_IN.parse(policy).expect("a policy").build(&setup).expect("a policy");
     let outcome = engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options(placement), &mut Silent);
     outcome.expect("a run").launched
 }
@@ -115,7 +115,7 @@ fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64
         tables: vec![Table::Runs, Table::Users, Table::Jobs],
         metadata: Vec::new(),
     };
-    let policy = Registry::default().policy("drf").expect("a policy");
+    let policy = Registry::new(BUILT_IN).policy("drf").expect("a policy");
     simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome.launched
 }
 

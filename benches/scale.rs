@@ -25,7 +25,7 @@ use plimsoll::engine::{self, Options};
 use plimsoll::error::{Error, Result};
 use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
 use plimsoll::output::schema::Table;
-use plimsoll::policy::{PolicySpec, Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Registry, Setup};
 use plimsoll::record::{Launch, Recorder, TaskRecord};
 use plimsoll::units::{Resources, Span, Time, UserId};
 use plimsoll::workload::Workload;
@@ -115,7 +115,7 @@ fn latencies(supply: &SharedSupply, spec: &ClusterSpec) -> (Vec<u32>, Clock) {
     let weights = Weights::default();
     let machines = cluster.capacities.len() as u64;
     let setup = Setup { dims: &cluster.dims, capacity: cluster.total(), machines, weights: &weights, labels: None };
-    let mut policy = "drf".parse::<PolicySpec>().expect("a policy").build(&setup).expect("a policy");
+    let mut policy = BUILT_IN.parse("drf").expect("a policy").build(&setup).expect("a policy");
     let mut clock = Clock { last: Instant::now(), launched: false, nanos: Vec::new(), ran: Vec::new() };
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
     engine::run(&mut *source, &mut *policy, cluster, weights.clone(), &options, &mut clock).expect("a run");
@@ -238,7 +238,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         tables: vec![Table::Runs, Table::Users, Table::Jobs],
         metadata: Vec::new(),
     };
-    let policy = Registry::default().policy("drf").expect("a policy");
+    let policy = Registry::new(BUILT_IN).policy("drf").expect("a policy");
     let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome;
     let (after, _, peak) = spent();
     let (steady, clock) = latencies(&supply, &spec);

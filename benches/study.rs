@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use plimsoll::experiment::study::{Shard, listed};
 use plimsoll::experiment::{Destination, SharedSupply, Simulation, Study, simulate};
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 
 const SEEDS: u64 = 10;
 const ROUNDS: usize = 5;
@@ -74,7 +74,7 @@ fn spent() -> f64 {
 
 /// Runs the seeds from `from` (inclusive) to `to` (exclusive) in memory.
 fn run_in_memory(path: &Path, from: u64, to: u64) {
-    let study = Study::read(path, &[], &Registry::default()).expect("a plan");
+    let study = Study::read(path, &[], &Registry::new(BUILT_IN)).expect("a plan");
     let plan = &study.cells[0];
     for &seed in plan.seeds.iter().filter(|seed| (from..to).contains(seed)) {
         let supply = SharedSupply::from(plan.workload.supply(seed).expect("a workload"));
@@ -121,7 +121,7 @@ fn cost(commands: Vec<Command>) -> (f64, f64) {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     if args.get(1).is_some_and(|arg| arg == "run") {
-        return plimsoll::cli::main(&Registry::default());
+        return plimsoll::cli::main(&Registry::new(BUILT_IN));
     }
     let after = |name: &str| args.iter().position(|arg| arg == name).map(|at| &args[at + 1..]);
     if let Some([path, from, to, ..]) = after("--memory") {
@@ -135,7 +135,7 @@ fn main() -> ExitCode {
         let plan = format!("name = \"overhead\"\nseeds = {seeds}\n{plan}");
         std::fs::write(&path, plan).expect("a temporary folder is writable");
         println!("{seeds} runs of {name}");
-        let study = Study::read(&path, &[], &Registry::default()).expect("a plan");
+        let study = Study::read(&path, &[], &Registry::new(BUILT_IN)).expect("a plan");
         overhead(dir.path(), &path, &study);
         scaling(dir.path(), &path, &study.cells[0].seeds);
     }

@@ -4,7 +4,7 @@
 //! DRF (the largest share).
 
 use plimsoll::books::Books;
-use plimsoll::policy::{Capabilities, NamedPolicy, Policy, Queue, Rank, Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Capabilities, NamedPolicy, Policy, Queue, Rank, Registry, Setup};
 use plimsoll::units::Resources;
 
 /// Serves the user with the lowest sum of squared shares. Shares are in units of 2^-48, rounded up.
@@ -26,5 +26,5 @@ fn main() -> std::process::ExitCode {
     let make = |setup: &Setup| -> plimsoll::error::Result<Box<dyn Policy>> {
         Ok(Box::new(Euclidean { capacity: setup.capacity }))
     };
-    plimsoll::cli::main(&Registry::default().with(NamedPolicy::new("mine", make)))
+    plimsoll::cli::main(&Registry::new(BUILT_IN).with(NamedPolicy::new("mine", make)))
 }

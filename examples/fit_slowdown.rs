@@ -16,7 +16,7 @@ use plimsoll::cluster::Cluster;
 use plimsoll::engine;
 use plimsoll::error::Result;
 use plimsoll::experiment::{Plan, Supply, WorkloadPlan};
-use plimsoll::policy::{Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Registry, Setup};
 use plimsoll::record::{JobRecord, Recorder};
 use plimsoll::units::UserId;
 use rand::{RngExt, SeedableRng};
@@ -131,7 +131,7 @@ pub fn of_plan(seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
 /// Runs the plan with these changes. Numbers of jobs are means over seeds, times are means over jobs.
 fn measured(set: &[String], seeds: &[u64]) -> Result<[[f64; 4]; 6]> {
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/paper/drf-fig9-12.toml");
-    let plan = Plan::read(&plan, set, &Registry::default())?;
+    let plan = Plan::read(&plan, set, &Registry::new(BUILT_IN))?;
     let WorkloadPlan::Generator(generator, _) = &plan.workload else { unreachable!("the plan has a generator") };
     let mut schemes = [[0.0; 4]; 6];
     for (policy, scheme) in plan.policies.iter().zip(&mut schemes) {

@@ -5,7 +5,7 @@
 
 use plimsoll::books::Books;
 use plimsoll::error::Result;
-use plimsoll::policy::{Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Registry, Setup, Stale};
+use plimsoll::policy::{BUILT_IN, Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Registry, Setup, Stale};
 use plimsoll::units::{Resources, Time, UserId};
 
 /// Serves the user with the lowest sum of resource-seconds over capacity, in units of 2^-32 microseconds.
@@ -34,5 +34,5 @@ impl Capabilities for LeastAttainedService {}
 fn main() -> std::process::ExitCode {
     let make =
         |setup: &Setup| -> Result<Box<dyn Policy>> { Ok(Box::new(LeastAttainedService { capacity: setup.capacity })) };
-    plimsoll::cli::main(&Registry::default().with(NamedPolicy::new("las", make)))
+    plimsoll::cli::main(&Registry::new(BUILT_IN).with(NamedPolicy::new("las", make)))
 }

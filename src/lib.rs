@@ -15,6 +15,11 @@ pub use plimsoll_base::{column, error, names, pinned, rows, settings, tree, unit
 pub use plimsoll_sim::{backend, books, cluster, engine, record, workload};
 pub use {
     plimsoll_control as control, plimsoll_court as court, plimsoll_fair as fair, plimsoll_gym as gym,
-    plimsoll_metrics as metrics, plimsoll_policies as policy, plimsoll_properties as properties,
-    plimsoll_queue_import as queues,
+    plimsoll_metrics as metrics, plimsoll_properties as properties, plimsoll_queue_import as queues,
 };
+
+/// Allocation policies: their interface, the registry, and the catalogue of the built-in ones.
+pub mod policy {
+    pub use plimsoll_policies::*;
+    pub use plimsoll_schedulers::BUILT_IN;
+}

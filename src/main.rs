@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    plimsoll::cli::main(&plimsoll::policy::Registry::default())
+    plimsoll::cli::main(&plimsoll::policy::Registry::new(plimsoll::policy::BUILT_IN))
 }

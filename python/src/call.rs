@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll::cli::{self, Called, Stop};
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 use plimsoll::rows::with_text;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -137,7 +137,7 @@ pub fn call(
 /// Runs the program as the executable does, with these arguments after its name; returns the exit code.
 #[pyfunction]
 pub fn main(py: Python, args: Vec<OsString>) -> u8 {
-    py.detach(|| cli::execute(&Registry::default(), args))
+    py.detach(|| cli::execute(&Registry::new(BUILT_IN), args))
 }
 
 /// Converts a plan or an instance from JSON to TOML. Raises ValueError for a value that TOML cannot represent.

@@ -7,7 +7,7 @@ use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::output::numbers::capital;
 use crate::policy::job_order::ORDERS;
-use crate::policy::{PolicySpec, QueueKey};
+use crate::policy::{Catalogue, QueueKey};
 
 /// List every policy with its parameters and source
 #[derive(clap::Args, Debug)]
@@ -22,14 +22,12 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(name) = &args.name {
-        return one(name, args.format);
+        return one(name, args.format, context.registry.catalogue());
     }
     let own = context.registry.own().iter().map(|policy| {
         [policy.name.clone(), String::new(), String::new(), "A policy of this program.".to_owned(), String::new()]
     });
-    let known = PolicySpec::all();
-    let built_in = known.iter().map(|policy| {
-        let row = policy.row();
+    let built_in = context.registry.catalogue().rows().map(|row| {
         let lowest = row.rank.lowest().unwrap_or_default();
         [
             row.spelling.to_owned(),
@@ -72,12 +70,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// Prints the description of one policy. Errors: unknown name.
-fn one(name: &str, format: Format) -> Result<()> {
-    let known = PolicySpec::all();
-    let row = match known.iter().map(PolicySpec::row).find(|row| row.name == name) {
+fn one(name: &str, format: Format, catalogue: Catalogue) -> Result<()> {
+    let row = match catalogue.rows().find(|row| row.name == name) {
         Some(row) => row,
         // The name has parameters, or is the name of a variant.
-        None => name.parse::<PolicySpec>()?.row(),
+        None => catalogue.parse(name)?.row(),
     };
     let key = |key: &QueueKey| if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };
     match format {

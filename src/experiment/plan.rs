@@ -270,13 +270,13 @@ pub const SAMPLE: Span = Span::from_secs(60);
 
 impl PlanFile {
     /// Reads a plan; files of its quota groups are relative to `folder`. Errors: [`Error::Placed`], [`Error::Plan`].
-    pub(super) fn read(tree: &Node, folder: &Path) -> Result<PlanFile> {
+    pub(super) fn read(tree: &Node, folder: &Path, registry: &Registry) -> Result<PlanFile> {
         let mut file: PlanFile = tree.read()?;
         if let Some(quotas) = tree.get("quota") {
             file.quota = QuotaFile::in_plan(quotas, folder)?;
         }
         if let Some(queues) = tree.get("queues") {
-            file.queues = QueueFile::in_plan(queues)?;
+            file.queues = QueueFile::in_plan(queues, &registry.catalogue().queue_keys())?;
         }
         file.workload = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node)).transpose()?;
         Ok(file)

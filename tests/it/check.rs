@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll::error::Result;
 use plimsoll::fair::{Allocation, Bmf, Ceei, Exact, Filling, Instance, Limit, Mechanism, Norm, Tasks};
-use plimsoll::policy::{PolicySpec, Registry};
+use plimsoll::policy::{BUILT_IN, Registry};
 use plimsoll::properties::{
     Candidate, Change, Counterexample, Domain, Draft, DraftUser, Effort, Finding, Property, Reading, Requirement,
     SearchSpace, survey,
@@ -387,13 +387,13 @@ fn findings_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn mechanisms_and_resources_are_found_by_name() {
-    let registry = Registry::default().with_mechanism("mine", Filling { norm: Norm::Largest });
+    let registry = Registry::new(BUILT_IN).with_mechanism("mine", Filling { norm: Norm::Largest });
     assert_eq!(Candidate::divisible(&registry, "mine").expect("its own mechanism").name(), "mine");
     let gpu = Candidate::divisible(&registry, "maxmin:licences").expect("any resource");
     assert_eq!(gpu.resources()[0], "licences");
     assert!(only(&gpu, divisible(Property::SingleResource), Domain::Positive).holds());
     assert!(Candidate::divisible(&registry, "fifo").is_err());
-    for spec in PolicySpec::all() {
+    for spec in BUILT_IN.examples() {
         assert!(
             spec.mechanism(&["cpu".to_owned()]).is_err() || Candidate::divisible(&registry, &spec.to_string()).is_ok()
         );

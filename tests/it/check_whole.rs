@@ -3,7 +3,7 @@
 use plimsoll::books::Books;
 use plimsoll::fair::OnBlocked;
 use plimsoll::fair::{self, Exact, Mechanism, Norm, ServingKey, Tasks, WholeTasks};
-use plimsoll::policy::{Capabilities, NamedPolicy, Policy, PolicySpec, Queue, Rank, Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Capabilities, NamedPolicy, Policy, Queue, Rank, Registry, Setup};
 use plimsoll::properties::{Candidate, Domain, Draft, DraftUser, Finding, Property, Reading, Requirement};
 
 use rand::{RngExt, SeedableRng};
@@ -13,7 +13,7 @@ use crate::check::{check, only};
 use crate::replay::{plimsoll, run, said};
 
 fn simulated(name: &str, on_blocked: OnBlocked) -> Candidate {
-    let policy = Registry::default().policy(name).expect("a built-in policy");
+    let policy = Registry::new(BUILT_IN).policy(name).expect("a built-in policy");
     Candidate::integral(policy, on_blocked).expect("a policy for any cluster")
 }
 
@@ -88,7 +88,7 @@ fn a_round_of_the_engine_is_progressive_filling() {
             for on_blocked in [OnBlocked::Skip, OnBlocked::Stop] {
                 let candidate = simulated(name, on_blocked);
                 let instance = draft.instance(candidate.resources()).expect("an instance");
-                let spec: PolicySpec = name.parse().expect("a built-in policy");
+                let spec = BUILT_IN.parse(name).expect("a built-in policy");
                 let whole = spec.whole_mechanism(instance.resources(), on_blocked, fair::Ties::default());
                 let expected = whole.and_then(|whole| whole.allocate(&instance)).expect("whole tasks").tasks;
                 let given = candidate.allocate(&instance).expect("a round").tasks;

@@ -7,7 +7,7 @@ use plimsoll::cli::{self, Stop};
 use plimsoll::error::Result;
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{
-    Ask, Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Reason, Registry, Setup, Stale, Verdict,
+    Ask, BUILT_IN, Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Reason, Registry, Setup, Stale, Verdict,
 };
 use plimsoll::units::{Time, UserId};
 
@@ -24,7 +24,7 @@ const CASES: u32 = 60;
 type Pairs = &'static [(&'static str, &'static str)];
 
 /// Pairs with built-in policies; users may have weights.
-const BUILT_IN: Pairs = &[
+const WITH_BUILT_IN: Pairs = &[
     ("drf", "expr:(max(held[r] / (capacity[r] * weight[r])))"),
     ("asset", "expr:(sum(held[r] / (capacity[r] * weight[r])))"),
     ("maxmin:cpu", "expr:(rank held[cpu] / weight[cpu])"),
@@ -116,7 +116,7 @@ fn read_tasks(out: &Path, policy: &str) -> std::result::Result<Vec<(String, Outc
 }
 
 fn registry() -> Registry {
-    WRITTEN_OUT.iter().fold(Registry::default(), |registry, (name, _)| {
+    WRITTEN_OUT.iter().fold(Registry::new(BUILT_IN), |registry, (name, _)| {
         let make = move |setup: &Setup| -> Result<Box<dyn Policy>> {
             Ok(Box::new(Own { name, capacity: setup.capacity.0[0], now: 0, running: 0 }))
         };
@@ -178,7 +178,7 @@ const RULES: &[Placement] = &[Placement::Pooled, Placement::FirstFit, Placement:
 
 #[test]
 fn they_do_as_the_built_in_policies() {
-    compare(BUILT_IN, |seed| Case::draw(seed, Weighting::Vector, RULES));
+    compare(WITH_BUILT_IN, |seed| Case::draw(seed, Weighting::Vector, RULES));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_demand_is_that_of_the_task_that_is_next_now() {
         let args = ["plimsoll", "replay", &trace, "--machines", &machines, "--placement", "first-fit", "--tasks"];
         let args = args.into_iter().chain(["--on-blocked", on_blocked, "-o", &out_text]);
         let args = args.chain(pair.into_iter().flat_map(|policy| ["--policy", policy]));
-        let called = cli::call(&Registry::default(), args.map(Into::into), &Stop::default());
+        let called = cli::call(&Registry::new(BUILT_IN), args.map(Into::into), &Stop::default());
         assert_eq!((called.code, called.problem.as_str()), (0, ""));
         let tasks = |policy: &str| {
             let mut tasks = read_tasks(&out, policy).expect("a table");
@@ -240,7 +240,7 @@ fn an_expression_may_be_long() {
     let args =
         ["plimsoll", "replay", &trace, "--machines", "1x1c", "--tasks", "-o", &out_text, "--policy", policies[0]];
     let args = args.into_iter().chain(["--policy", policies[1]]);
-    let called = cli::call(&Registry::default(), args.map(Into::into), &Stop::default());
+    let called = cli::call(&Registry::new(BUILT_IN), args.map(Into::into), &Stop::default());
     assert_eq!((called.code, called.problem.as_str()), (0, ""));
     for policy in policies {
         assert_eq!(read_tasks(&out, policy).expect("a table").len(), 1, "{policy}");

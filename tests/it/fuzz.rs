@@ -26,7 +26,7 @@ use plimsoll::output::read::Results;
 use plimsoll::output::schema::Table;
 use plimsoll::output::trace::ParquetTrace;
 use plimsoll::output::{trace, verify};
-use plimsoll::policy::{Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Registry, Setup};
 use plimsoll::queues::{FORMATS, import};
 use plimsoll::units::{Dim, Resources};
 use plimsoll::workload::formats::{Format, FormatOptions, read_input};
@@ -243,7 +243,7 @@ fn weights_csv() {
 #[test]
 fn quota_toml() {
     fuzz_text("quota", &["experiments/quota"], "toml", |path| {
-        Registry::default().policy_in(&format!("quota:{}", path.display()), Path::new("")).map(drop)
+        Registry::new(BUILT_IN).policy_in(&format!("quota:{}", path.display()), Path::new("")).map(drop)
     });
 }
 
@@ -252,7 +252,7 @@ fn quota_toml() {
 fn expressions() {
     fuzz_text("expression", &[], "", |path| {
         let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
-        let policy = Registry::default().policy(text.trim_end())?;
+        let policy = Registry::new(BUILT_IN).policy(text.trim_end())?;
         let (dims, weights) = ([Dim::parse("cpu").0, Dim::parse("memory_gib").0], Weights::default());
         let mut capacity = Resources::ZERO;
         capacity.0[..2].copy_from_slice(&[64_000, 131_072]);
@@ -268,7 +268,7 @@ fn instance_toml() {
 #[test]
 fn plan_toml() {
     fuzz_text("plan", &["experiments", "experiments/paper"], "toml", |path| {
-        Study::read(path, &[], &Registry::default()).map(drop)
+        Study::read(path, &[], &Registry::new(BUILT_IN)).map(drop)
     });
 }
 

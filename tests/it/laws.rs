@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, OnBlocked, Options, Outcome, Ties};
-use plimsoll::policy::{Policy, PolicySpec, Setup};
+use plimsoll::policy::{BUILT_IN, Policy, PolicySpec, Setup};
 use plimsoll::units::{Dim, Span, Time};
 use plimsoll::workload::synthetic::Generator;
 use plimsoll::workload::{CsvTrace, Input, Source};
@@ -26,10 +26,10 @@ const CASES: u32 = 150;
 fn policies(dims: &[Dim]) -> Vec<PolicySpec> {
     // Policies that decide in cycles are excluded, too: they leave room that the next cycle uses.
     let conserves = |policy: &PolicySpec| policy.runs().is_ok() && policy.row().name != "karma" && !policy.is_queued();
-    let mut policies: Vec<PolicySpec> = PolicySpec::all().into_iter().filter(conserves).collect();
-    policies.push("slot:1".parse().expect("a policy"));
+    let mut policies: Vec<PolicySpec> = BUILT_IN.examples().into_iter().filter(conserves).collect();
+    policies.push(BUILT_IN.parse("slot:1").expect("a policy"));
     for dim in dims {
-        let spec: PolicySpec = format!("maxmin:{}", dim.name).parse().expect("a policy");
+        let spec = BUILT_IN.parse(&format!("maxmin:{}", dim.name)).expect("a policy");
         if !policies.contains(&spec) {
             policies.push(spec);
         }
@@ -164,7 +164,7 @@ fn fifo_that_stops_keeps_the_order_of_arrival() {
             (row.stage, row.after, row.priority) = (None, Vec::new(), 0);
         }
         trial.options.on_blocked = OnBlocked::Stop;
-        Trial { policies: vec!["fifo".parse().expect("a policy")], ..trial }
+        Trial { policies: vec![BUILT_IN.parse("fifo").expect("a policy")], ..trial }
     };
     no_more(search(file!(), 2 * CASES, draw, Trial::smaller, |Trial { case, options, policies }| {
         let (laws, _) = check(&mut trace(&case.csv()), &policies[0], &case.spec(), options, None);

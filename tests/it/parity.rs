@@ -28,7 +28,7 @@ use plimsoll::books::{WEIGHT_ONE, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
 use plimsoll::engine::{self, OnBlocked, Options};
 use plimsoll::fair::{Exact, Instance, Machines, User};
-use plimsoll::policy::{PolicySpec, Setup};
+use plimsoll::policy::{BUILT_IN, PolicySpec, Setup};
 use plimsoll::record::{Launch, Recorder};
 use plimsoll::units::{Dim, Time};
 use plimsoll::workload::{CsvTrace, Input};
@@ -275,7 +275,7 @@ impl Measured {
 
 /// Runs a policy on all drawn backlogs, pooled and on machines, with `stop` and `skip`. Checks the proved bounds and prints the distances.
 fn parity(spec: &str) {
-    let spec: PolicySpec = spec.parse().expect("a policy");
+    let spec = BUILT_IN.parse(spec).expect("a policy");
     let mut measured: [Measured; 4] = Default::default();
     let mut blocked = 0;
     for seed in 0..CASES {
@@ -353,7 +353,7 @@ fn zero_demands_end_near_the_first_stage() {
                 .into_iter()
                 .for_each(|r| demand[r] = 0);
         }
-        for spec in ["drf", "asset"].map(|name| name.parse::<PolicySpec>().expect("a policy")) {
+        for spec in ["drf", "asset"].map(|name| BUILT_IN.parse(name).expect("a policy")) {
             let divisible = backlog.divisible(&spec);
             let steps = backlog.steps(&spec, &divisible);
             let level = first_level(&backlog, &steps);
@@ -379,7 +379,7 @@ fn zero_demands_end_near_the_first_stage() {
 fn positive_demands_have_one_stage() {
     for seed in 0..CASES {
         let backlog = Backlog::draw(seed);
-        for spec in ["drf", "asset", "maxmin:r0", "pnorm:3"].map(|text| text.parse::<PolicySpec>().expect("a policy")) {
+        for spec in ["drf", "asset", "maxmin:r0", "pnorm:3"].map(|text| BUILT_IN.parse(text).expect("a policy")) {
             let divisible = backlog.divisible(&spec);
             let steps = backlog.steps(&spec, &divisible);
             let level = first_level(&backlog, &steps);

@@ -6,7 +6,7 @@ use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Faults, Options, Preempt, PreemptFor, PreemptFrom, PreemptionLimits};
 use plimsoll::error::Result;
-use plimsoll::policy::{Registry, Setup};
+use plimsoll::policy::{BUILT_IN, Registry, Setup};
 use plimsoll::record::{Fate, Recorder, TaskRecord};
 use plimsoll::units::Span;
 use plimsoll::workload::{CsvTrace, Input, Source};
@@ -67,7 +67,7 @@ pub fn replay(policy: &str, header: &str, rows: &str, machines: &str, options: &
         weights: &weights,
         labels: None,
     };
-    let named = Registry::default().policy(policy)?;
+    let named = Registry::new(BUILT_IN).policy(policy)?;
     let mut policy = named.build(&setup)?;
     let mut log = Log::default();
     let options = Options { audit: true, job_order: named.job_order.clone(), ..*options };
@@ -209,7 +209,7 @@ fn checkpoints_go_by_running_time_and_save_work() {
     let weights = Weights::default();
     let (dims, capacity) = (cluster.dims.clone(), cluster.total());
     let setup = Setup { dims: &dims, capacity, machines: 1, weights: &weights, labels: None };
-    let mut policy = Registry::default().policy("drf").and_then(|drf| drf.build(&setup)).expect("drf");
+    let mut policy = Registry::new(BUILT_IN).policy("drf").and_then(|drf| drf.build(&setup)).expect("drf");
     let mut log = Log::default();
     engine::run(&mut source, &mut *policy, cluster, weights.clone(), &options, &mut log).expect("a run");
     let wanted = [(0, 0, 1, 0, 7, Preempted, 1), (1, 0, 1, 7, 12, Finished, 0), (0, 0, 1, 12, 16, Finished, 0)];

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use plimsoll::policy::PolicySpec;
+use plimsoll::policy::BUILT_IN;
 use plimsoll::queues::{FORMATS, KEYS, import};
 use plimsoll::tree::{Entry, Node, Place, Value};
 use plimsoll::units::{Dim, Rounding, decimal};
@@ -140,8 +140,7 @@ fn properties_and_keys_belong_together() {
         let ours = |name: &str| row.ours.iter().any(|(key, _)| *key == name);
         let mut known: Vec<String> = Vec::new();
         for policy in row.policies {
-            let keys =
-                PolicySpec::all().into_iter().find(|spec| spec.row().name == *policy).expect("a policy").row().keys;
+            let keys = BUILT_IN.rows().find(|row| row.name == *policy).expect("a policy").keys;
             for key in keys {
                 let name = if key.whole { format!("[policy] {}", key.name) } else { key.name.to_owned() };
                 assert!(

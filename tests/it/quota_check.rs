@@ -2,14 +2,14 @@
 //! resource, bottleneck fairness.
 
 use plimsoll::fair::{Exact, Instance, User};
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 use plimsoll::properties::{Candidate, Domain, Property, Requirement};
 
 use crate::check::check;
 use crate::replay::{plimsoll, run, said};
 
 fn quota() -> Candidate {
-    Candidate::divisible(&Registry::default(), "quota").expect("it has a static allocation")
+    Candidate::divisible(&Registry::new(BUILT_IN), "quota").expect("it has a static allocation")
 }
 
 /// Computes the tasks of each user independently, from the definition and in floats. Each resource is poured in steps over the users with

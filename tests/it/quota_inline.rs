@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll::experiment::Plan;
-use plimsoll::policy::{QuotaFile, Registry};
+use plimsoll::policy::{BUILT_IN, QuotaFile, Registry};
 
 use crate::replay::{plimsoll, run, said};
 
@@ -52,7 +52,7 @@ fn a_change_to_the_plan_reaches_its_groups() {
     );
     write(dir.path(), "plan.toml", &plan);
     let path = dir.path().join("plan.toml");
-    let read = |set: &[String]| Plan::read(&path, set, &Registry::default());
+    let read = |set: &[String]| Plan::read(&path, set, &Registry::new(BUILT_IN));
     assert_eq!(read(&[]).expect("a plan").policies[0].name, "quota:@g");
     assert!(read(&["quota.g.inside=fair".to_owned()]).is_ok());
     let message = read(&["quota.g.inside=lifo".to_owned()]).err().expect("no such order").to_string();
@@ -85,7 +85,7 @@ fn every_mistake_in_a_plan_has_its_place() {
     ] {
         let plan = format!("name = 'a'\npolicies = ['{policy}']\n{REST}{quota}");
         write(dir.path(), "plan.toml", &plan);
-        let error = Plan::read(&dir.path().join("plan.toml"), &[], &Registry::default()).err();
+        let error = Plan::read(&dir.path().join("plan.toml"), &[], &Registry::new(BUILT_IN)).err();
         let message = error.unwrap_or_else(|| panic!("{plan} is wrong")).to_string();
         assert!(message.contains(says) && message.contains("plan.toml"), "{says:?} is not in {message}");
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use plimsoll::error::Result;
 use plimsoll::experiment::{Mode, Progress, ROW_MEMORY, Request, RunSummary, Study, Supply, execute, findings};
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 use plimsoll::units::Time;
 
 use crate::docs::root;
@@ -113,7 +113,7 @@ fn tables(plan: &Path, set: &[&str], threads: usize) -> std::result::Result<Tabl
         // Does the same as `plimsoll run`, except for the figures, which are drawn from the tables.
         let set: Vec<String> = set.iter().map(|&change| change.to_owned()).collect();
         let all = || -> Result<()> {
-            let study = Study::read(plan, &set, &Registry::default())?;
+            let study = Study::read(plan, &set, &Registry::new(BUILT_IN))?;
             let request =
                 Request { folder: Some(dir.path()), threads, mode: Mode::Restart, shard: None, row_memory: ROW_MEMORY };
             let done = execute(&study, &request, &Silence)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plimsoll::experiment::{Mode, ROW_MEMORY, Request, Study, execute};
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 
 use crate::determinism::differences;
 use crate::reference::Silence;
@@ -58,7 +58,7 @@ fn results(dir: &Path, plan: &str) -> Result<BTreeMap<String, Vec<u8>>, String> 
     std::fs::write(&path, plan).expect("a temporary file is writable");
     let results = |row_memory, threads| {
         let out = tempfile::tempdir().expect("a temporary folder");
-        let study = Study::read(&path, &[], &Registry::default()).expect(plan);
+        let study = Study::read(&path, &[], &Registry::new(BUILT_IN)).expect(plan);
         let request = Request { folder: Some(out.path()), threads, mode: Mode::Restart, shard: None, row_memory };
         let done = execute(&study, &request, &Silence).map_err(|error| error.to_string())?;
         let below = |path: &Path| path.strip_prefix(out.path()).expect("files were listed there").display().to_string();

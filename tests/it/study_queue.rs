@@ -6,7 +6,7 @@ use plimsoll::engine::Options;
 use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
 use plimsoll::metrics::compare::LEVEL;
 use plimsoll::metrics::mean_interval;
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 use plimsoll::units::{Span, Time};
 use plimsoll::workload::synthetic::Generator;
 
@@ -57,7 +57,7 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         tables: Vec::new(),
         metadata: Vec::new(),
     };
-    let policy = Registry::default().policy("fifo").expect("a policy");
+    let policy = Registry::new(BUILT_IN).policy("fifo").expect("a policy");
     let run = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run");
     run.summary.number("completion_mean_s").expect("jobs were measured")
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::experiment::{Destination, SharedSupply, Simulation, Study, simulate};
 use plimsoll::output::schema::{Table, partition};
-use plimsoll::policy::Registry;
+use plimsoll::policy::{BUILT_IN, Registry};
 
 use crate::determinism::differences;
 use crate::frame::Frame;
@@ -464,7 +464,7 @@ fn a_window_is_measured() {
 #[test]
 fn a_run_without_files_sums_up_the_same() {
     let place = Scratch::new(SWEEP);
-    let study = Study::read(&place.path("plan.toml"), &[], &Registry::default()).expect("a plan");
+    let study = Study::read(&place.path("plan.toml"), &[], &Registry::new(BUILT_IN)).expect("a plan");
     let plan = &study.cells[0];
     let supply = SharedSupply::from(plan.workload.supply(3).expect("a workload"));
     for policy in &plan.policies {

@@ -10,7 +10,7 @@ use super::world::World;
 use super::world::plan::Script;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Span, Time, UserId};
-use plimsoll_policies::{NamedPolicy, QuotaFile, Registry, Setup as PolicySetup};
+use plimsoll_policies::{NamedPolicy, QuotaFile, Registry, Setup as PolicySetup, WITHOUT_SCHEDULERS};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::{Cluster, ClusterSpec, MachineGroup, Placement};
 use plimsoll_sim::engine::{Engine, Options, RunContext};
@@ -128,10 +128,10 @@ impl Testbed {
 
     fn policy(&self) -> Result<NamedPolicy> {
         match &self.policy {
-            StagePolicy::Named(name) => Registry::default().policy(name),
+            StagePolicy::Named(name) => Registry::new(WITHOUT_SCHEDULERS).policy(name),
             StagePolicy::Quota(text) => {
                 let groups = QuotaFile::parse(Path::new("quota.toml"), text)?;
-                Ok(NamedPolicy::grouped("quota:quota.toml".parse()?, groups))
+                Ok(NamedPolicy::grouped(WITHOUT_SCHEDULERS.parse("quota:quota.toml")?, groups))
             }
         }
     }

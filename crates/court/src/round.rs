@@ -5,12 +5,11 @@
 //! reasons of the round, and the next situation, are derived from the recorded events.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
-use plimsoll_policies::{NamedPolicy, Policy, PolicySpec, Registry, Setup, Status};
+use plimsoll_policies::{NamedPolicy, Policy, Registry, Setup, Status};
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::cluster::{Cluster, Placement, Shortage};
 use plimsoll_sim::engine::{Engine, Options, RunContext};
@@ -93,7 +92,7 @@ impl<'a> Bench<'a> {
     /// Creates a bench for a policy by name. Errors: those of its name and of its files.
     pub fn new(state: &'a State, policy: &str, registry: &'a Registry) -> Result<Bench<'a>> {
         let own = registry.own().iter().any(|own| own.name == policy);
-        let spec = if own { None } else { PolicySpec::from_str(policy).ok() };
+        let spec = if own { None } else { registry.catalogue().parse(policy).ok() };
         let cluster = Arc::new(state.cluster.clone());
         let keys = spec.iter().flat_map(|spec| spec.row().keys).filter(|key| !key.whole).map(|key| key.name);
         let read = ["name", "parent", "users", "default", "weight"].into_iter().chain(keys).collect();

@@ -10,6 +10,7 @@ use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, Resources, Rounding, Span, decimal};
 use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
+use plimsoll_schedulers::BUILT_IN;
 use plimsoll_sim::cluster::Cluster;
 
 use crate::machines::cluster;
@@ -144,7 +145,7 @@ fn state(tree: &Node, whole: &Place) -> Result<State> {
     tree.known(&TOP, "", " of a state")?;
     let stem = whole.file().file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let (cluster, machines) = cluster(tree)?;
-    let mut queues = QueueFile::from_node(tree, whole)?;
+    let mut queues = QueueFile::from_node(tree, whole, &BUILT_IN.queue_keys())?;
     let mut read = Reader { dims: &cluster.dims, machines: machines.as_deref(), queues: &queues, drafts: Vec::new() };
     for (key, kind) in [("running", Kind::Running), ("waiting", Kind::Waiting), ("arrive", Kind::Arriving)] {
         for node in queues::list(tree, key)? {

@@ -3,32 +3,27 @@
 //! The engine keeps the books. Before every launch it requests from the policy the ranks of the users concerned; a policy has no part in
 //! placement, gangs, blocking and retries. To add a policy, write one file that implements [`Policy`] and declares it in a static
 //! [`PolicyRow`], add it to the list in `spec.rs`, and add a row to `docs/policies.md`. The command line and every generic test find the
-//! policy through [`PolicySpec::all`].
+//! policy through a [`Catalogue`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 mod across;
 mod afs;
-mod armada;
 mod asset;
 mod bmf;
 mod branches;
 mod by_share;
 mod by_usage;
 mod ceei;
-mod cycle;
 mod decay;
 mod drf;
 mod expr;
 mod fair_tree;
 mod fifo;
 mod hdrf;
-mod kai;
 mod karma;
 mod keys;
-mod koordinator;
-mod kueue;
 mod line;
 mod longterm;
 mod maxmin;
@@ -37,6 +32,7 @@ mod only;
 mod pnorm;
 mod price;
 mod psdsf;
+mod queue_file;
 mod quota;
 mod registry;
 mod resolve;
@@ -47,22 +43,18 @@ mod tetris;
 mod time_based;
 mod tsf;
 mod values;
-mod volcano;
-mod yarn_capacity;
-mod yarn_fair;
-mod yunikorn;
 
 /// Files of queues, and the functions that read their values.
 pub mod queues {
-    pub use super::cycle::{
-        ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, integer, list, name, number, truth,
+    pub use super::queue_file::{
+        Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
+        number, truth,
     };
 }
 
 use by_share::ByShare;
 use by_usage::{ByUsage, Renewal, UsageRule};
 
-pub use cycle::{QueueEntry, QueueFile, QueueKey};
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
 pub use plimsoll_sim::policy::job_order;
 pub use plimsoll_sim::policy::{
@@ -71,8 +63,11 @@ pub use plimsoll_sim::policy::{
     RunningView, Shares, Spot, Stale, Status, Unreturned, Verdict, Victims, WaitList, enough,
 };
 pub use price::{Prices, ShareNorm};
+pub use queue_file::{QueueEntry, QueueFile, QueueKey};
 pub use quota::{Amount, GroupEntry, GroupOrder, LabelTree, Quota, QuotaFile, Reclaim, Variant};
 pub use registry::{Code, NamedPolicy, PlanGroups, Registry};
 pub use resolve::{Parameter, Resolve};
-pub use spec::{Parsed, PolicyRow, PolicySpec, RankOrder, Setup, StaticEquivalent};
+pub use spec::{
+    Catalogue, Parsed, PolicyRow, PolicySpec, ROWS, RankOrder, Setup, StaticEquivalent, WITHOUT_SCHEDULERS,
+};
 pub use target::{Target, TargetSolver};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Policy;
-use super::cycle::QueueFile;
+use super::queue_file::QueueFile;
 use super::quota::QuotaFile;
-use super::spec::{PolicySpec, Setup};
+use super::spec::{Catalogue, PolicySpec, Setup};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_fair::quota::PerUser;
 use plimsoll_fair::{FillingRoom, Mechanism, OnBlocked, ServingKey, Ties, WholeTasks};
@@ -115,14 +115,25 @@ fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, nam
     })
 }
 
-/// The policies that a program can use: the built-in ones and its own.
-#[derive(Clone, Default)]
+/// The policies that a program can use: the built-in ones, which are in a catalogue, and its own.
+#[derive(Clone)]
 pub struct Registry {
+    catalogue: Catalogue,
     own: Vec<NamedPolicy>,
     own_mechanisms: Vec<(String, Arc<dyn Mechanism>)>,
 }
 
 impl Registry {
+    /// Creates a registry with these built-in policies.
+    pub fn new(catalogue: Catalogue) -> Registry {
+        Registry { catalogue, own: Vec::new(), own_mechanisms: Vec::new() }
+    }
+
+    /// Returns the built-in policies.
+    pub fn catalogue(&self) -> Catalogue {
+        self.catalogue
+    }
+
     /// Adds a policy of the program; it takes precedence over a built-in one with the same name.
     pub fn with(mut self, policy: NamedPolicy) -> Registry {
         self.own.push(policy);
@@ -136,12 +147,12 @@ impl Registry {
     }
 
     /// Returns the static mechanism with this name, for instances with these resources; for `quota` without a file it is [`PerUser`].
-    /// Errors: [`Error::UnknownPolicy`], the errors of [`PolicySpec`] about parameters, and policies without a static counterpart.
+    /// Errors: [`Error::UnknownPolicy`], the errors of [`Catalogue::parse`] about parameters, and policies without a static counterpart.
     pub fn mechanism(&self, name: &str, resources: &[String]) -> Result<Arc<dyn Mechanism>> {
         match self.own_mechanisms.iter().find(|(own, _)| own == name) {
             Some((_, own)) => Ok(own.clone()),
             None if name == QUOTA => Ok(Arc::new(PerUser)),
-            None => plain(name)?.parse::<PolicySpec>()?.mechanism(resources),
+            None => self.catalogue.parse(plain(name)?)?.mechanism(resources),
         }
     }
 
@@ -157,7 +168,7 @@ impl Registry {
             Some((_, own)) => {
                 Ok(WholeTasks { order: ServingKey::Target(own.clone()), on_blocked, ties, onto: FillingRoom::Pool })
             }
-            None => plain(name)?.parse::<PolicySpec>()?.whole_mechanism(resources, on_blocked, ties),
+            None => self.catalogue.parse(plain(name)?)?.whole_mechanism(resources, on_blocked, ties),
         }
     }
 
@@ -166,7 +177,7 @@ impl Registry {
     pub fn check_mechanism(&self, name: &str) -> Result<()> {
         match name == QUOTA || self.own_mechanisms.iter().any(|(own, _)| own == name) {
             true => Ok(()),
-            false => plain(name)?.parse::<PolicySpec>().map(drop),
+            false => self.catalogue.parse(plain(name)?).map(drop),
         }
     }
 
@@ -180,7 +191,7 @@ impl Registry {
         &self.own
     }
 
-    /// Returns the policy with this name. Errors: [`Error::UnknownPolicy`] and those of [`PolicySpec`] about parameters.
+    /// Returns the policy with this name. Errors: [`Error::UnknownPolicy`] and those of [`Catalogue::parse`] about parameters.
     pub fn policy(&self, name: &str) -> Result<NamedPolicy> {
         self.policy_in(name, Path::new(""))
     }
@@ -212,7 +223,7 @@ impl Registry {
                 own
             }
             None => {
-                let spec: PolicySpec = name.parse()?;
+                let spec = self.catalogue.parse(name)?;
                 spec.runs()?;
                 twice(spec.job_order())?;
                 let inline = |path: &Path| path.to_str()?.strip_prefix(NamedPolicy::INLINE).map(str::to_owned);
@@ -225,7 +236,10 @@ impl Registry {
                         let quota = table(groups.map(|groups| groups.quota), "quota", name, &at)?;
                         NamedPolicy::grouped(spec, quota)
                     }
-                    Some((None, path)) if spec.is_queued() => NamedPolicy::queued(spec, QueueFile::read(&path)?),
+                    Some((None, path)) if spec.is_queued() => {
+                        let queues = spec.read_queues(&path)?;
+                        NamedPolicy::queued(spec, queues)
+                    }
                     Some((None, path)) => NamedPolicy::grouped(spec, QuotaFile::read(&path)?),
                     None => NamedPolicy::from_spec(spec.to_string(), spec),
                 }

@@ -1,15 +1,14 @@
-//! Built-in policies: their list, the form of their declarations, and the parser of their names.
+//! Declared policies: the list of this crate, the form of declarations, and the parser of names.
 //!
-//! [`PolicySpec`] parses `NAME[@VARIANT][:PARAMETER]` and displays it in the same form. Depending on the policy, it is built from its
-//! parameters alone, from the groups of a quota file, or from the queues of a file of queues. A policy that has only a static allocation
-//! cannot be built for a run.
+//! A [`Catalogue`] has the declarations that a program can name. It parses `NAME[@VARIANT][:PARAMETER]`, and [`PolicySpec`] displays it in
+//! the same form. Depending on the policy, it is built from its parameters alone, from the groups of a quota file, or from the queues of a
+//! file of queues. A policy that has only a static allocation cannot be built for a run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
-use super::cycle::{QueueFile, QueueKey};
+use super::queue_file::{QueueFile, QueueKey};
 use super::{Policy, QuotaFile};
 use plimsoll_base::error::{Error, Result, alternatives, nearest};
 use plimsoll_base::units::{Dim, Resources};
@@ -17,8 +16,8 @@ use plimsoll_fair::{Filling, FillingRoom, Mechanism, Norm, OnBlocked, ServingKey
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::policy::job_order::JobOrder;
 
-/// All built-in policies, in the order of listings.
-static ROWS: &[&PolicyRow] = &[
+/// The policies of this crate, in the order of listings.
+pub static ROWS: &[&PolicyRow] = &[
     &super::fifo::ROW,
     &super::line::ROW,
     &super::slot::ROW,
@@ -43,17 +42,10 @@ static ROWS: &[&PolicyRow] = &[
     &super::quota::ROW,
     &super::hdrf::ROW,
     &super::expr::ROW,
-    &super::kueue::ROW,
-    &super::kai::ROW,
-    &super::volcano::DRF_ROW,
-    &super::volcano::PROPORTION_ROW,
-    &super::volcano::CAPACITY_ROW,
-    &super::yarn_fair::ROW,
-    &super::yunikorn::ROW,
-    &super::armada::ROW,
-    &super::yarn_capacity::ROW,
-    &super::koordinator::ROW,
 ];
+
+/// The catalogue without production schedulers.
+pub static WITHOUT_SCHEDULERS: Catalogue = Catalogue::new(&[ROWS]);
 
 /// The data that a policy receives before a run starts.
 #[derive(Clone, Copy)]
@@ -98,7 +90,7 @@ impl fmt::Display for RankOrder {
     }
 }
 
-/// The declaration of a built-in policy.
+/// The declaration of a policy.
 pub struct PolicyRow {
     /// The name without parameters.
     pub name: &'static str,
@@ -232,30 +224,81 @@ impl Parsed {
     }
 }
 
-/// A built-in policy with its parameters; it is displayed and parsed as on the command line.
+/// The policies that a program can name: lists of declarations, in the order of listings. Names are unique.
+#[derive(Clone, Copy)]
+pub struct Catalogue {
+    lists: &'static [&'static [&'static PolicyRow]],
+}
+
+impl Catalogue {
+    /// Creates a catalogue from these lists.
+    pub const fn new(lists: &'static [&'static [&'static PolicyRow]]) -> Catalogue {
+        Catalogue { lists }
+    }
+
+    /// Returns the declarations.
+    pub fn rows(self) -> impl Iterator<Item = &'static PolicyRow> {
+        self.lists.iter().flat_map(|rows| rows.iter().copied())
+    }
+
+    /// Returns the names of all policies, without parameters.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        self.rows().map(|row| row.name)
+    }
+
+    /// Returns one example of each policy. Paths in them are relative to the repository.
+    pub fn examples(self) -> Vec<PolicySpec> {
+        self.rows().map(|row| self.parse(row.example).expect("examples are well written")).collect()
+    }
+
+    /// Returns all keys of a file of queues that any policy reads.
+    pub fn queue_keys(self) -> Vec<QueueKey> {
+        self.rows().flat_map(|row| row.keys).copied().collect()
+    }
+
+    /// Parses the name of a policy with its variant and parameters. Errors: [`Error::UnknownPolicy`], and [`Error::Plan`] with the
+    /// accepted parameters or variants.
+    pub fn parse(self, text: &str) -> Result<PolicySpec> {
+        let (name, parameter) = match text.split_once(':') {
+            Some((name, parameter)) => (name, Some(parameter)),
+            None => (text, None),
+        };
+        let (name, variant) = match name.split_once('@') {
+            Some((name, variant)) => (name, Some(variant)),
+            None => (name, None),
+        };
+        let Some(row) = self.rows().find(|row| row.name == name) else {
+            return Err(Error::UnknownPolicy {
+                name: text.to_owned(),
+                suggestion: nearest(name, self.names()).unwrap_or_default().to_owned(),
+                known: alternatives(name, self.rows().map(|row| row.spelling), "plimsoll policies"),
+            });
+        };
+        let parsed = (row.read)(parameter).map_err(|expected| Error::plan("policy", format!("'{text}'"), expected))?;
+        let known = |variant: &str| row.variants.iter().map(|(name, _)| *name).find(|known| *known == variant);
+        let variant = match variant {
+            None => None,
+            Some(variant) => Some(known(variant).ok_or_else(|| {
+                let names = row.variants.iter().map(|(variant, _)| format!("{name}@{variant}"));
+                let names = std::iter::once(format!("just '{name}'")).chain(names).collect::<Vec<_>>().join(", ");
+                Error::plan("policy", format!("'{text}'"), names)
+            })?),
+        };
+        Ok(PolicySpec { catalogue: self, row, variant, parsed: Arc::new(parsed) })
+    }
+}
+
+/// A declared policy with its parameters; it is displayed as on the command line, and parsed by [`Catalogue::parse`].
 #[derive(Clone)]
 pub struct PolicySpec {
+    /// Its policies declare the keys that a file of queues may have.
+    catalogue: Catalogue,
     row: &'static PolicyRow,
     variant: Option<&'static str>,
     parsed: Arc<Parsed>,
 }
 
 impl PolicySpec {
-    /// Returns one example of each policy. Paths in them are relative to the repository.
-    pub fn all() -> Vec<PolicySpec> {
-        ROWS.iter().map(|row| row.example.parse().expect("examples are well written")).collect()
-    }
-
-    /// Returns the names of all policies, without parameters.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        ROWS.iter().map(|row| row.name)
-    }
-
-    /// Returns all keys of a file of queues that any policy reads.
-    pub(super) fn queue_keys() -> impl Iterator<Item = &'static QueueKey> {
-        ROWS.iter().flat_map(|row| row.keys)
-    }
-
     /// Returns the declaration of the policy.
     pub fn row(&self) -> &'static PolicyRow {
         self.row
@@ -331,10 +374,15 @@ impl PolicySpec {
         match &self.parsed.maker {
             Maker::Plain(build) => build(setup),
             Maker::Grouped(path, build) => build(&QuotaFile::read(path)?, setup),
-            Maker::Queued(Some(path), _) => self.build_queued(&QueueFile::read(path)?, setup),
+            Maker::Queued(Some(path), _) => self.build_queued(&self.read_queues(path)?, setup),
             Maker::Queued(None, _) => self.build_queued(&QueueFile::default(), setup),
             Maker::None(instead) => self.no_run(instead),
         }
+    }
+
+    /// Reads a file of queues, which may have the keys of all policies of the catalogue. Errors: as [`QueueFile::read`].
+    pub(super) fn read_queues(&self, path: &Path) -> Result<QueueFile> {
+        QueueFile::read(path, &self.catalogue.queue_keys())
     }
 
     /// Builds the policy for a run, with these groups if it uses groups. Errors: as [`PolicySpec::build`].
@@ -377,61 +425,28 @@ impl fmt::Display for PolicySpec {
     }
 }
 
-impl FromStr for PolicySpec {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<PolicySpec> {
-        let (name, parameter) = match text.split_once(':') {
-            Some((name, parameter)) => (name, Some(parameter)),
-            None => (text, None),
-        };
-        let (name, variant) = match name.split_once('@') {
-            Some((name, variant)) => (name, Some(variant)),
-            None => (name, None),
-        };
-        let Some(row) = ROWS.iter().find(|row| row.name == name) else {
-            return Err(Error::UnknownPolicy {
-                name: text.to_owned(),
-                suggestion: nearest(name, ROWS.iter().map(|row| row.name)).unwrap_or_default().to_owned(),
-                known: alternatives(name, ROWS.iter().map(|row| row.spelling), "plimsoll policies"),
-            });
-        };
-        let parsed = (row.read)(parameter).map_err(|expected| Error::plan("policy", format!("'{text}'"), expected))?;
-        let known = |variant: &str| row.variants.iter().map(|(name, _)| *name).find(|known| *known == variant);
-        let variant = match variant {
-            None => None,
-            Some(variant) => Some(known(variant).ok_or_else(|| {
-                let names = row.variants.iter().map(|(variant, _)| format!("{name}@{variant}"));
-                let names = std::iter::once(format!("just '{name}'")).chain(names).collect::<Vec<_>>().join(", ");
-                Error::plan("policy", format!("'{text}'"), names)
-            })?),
-        };
-        Ok(PolicySpec { row, variant, parsed: Arc::new(parsed) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_policy_reads_back_as_it_prints() {
-        for (policy, row) in PolicySpec::all().into_iter().zip(ROWS) {
+        for (policy, row) in WITHOUT_SCHEDULERS.examples().into_iter().zip(ROWS) {
             assert_eq!(policy.to_string(), row.example);
             assert_eq!(row.spelling.split([':', '[']).next(), Some(row.name));
         }
         for text in ["pnorm:1", "pnorm:1.5", "pnorm:inf", "ceei:every:60s", "ceei:tolerance:0.01", "bmf:every:1s"] {
-            assert_eq!(text.parse::<PolicySpec>().expect("a known policy").to_string(), text);
+            assert_eq!(WITHOUT_SCHEDULERS.parse(text).expect("a known policy").to_string(), text);
         }
-        assert_eq!("ceei:change".parse::<PolicySpec>().expect("a known policy").to_string(), "ceei");
+        assert_eq!(WITHOUT_SCHEDULERS.parse("ceei:change").expect("a known policy").to_string(), "ceei");
     }
 
     #[test]
     fn typos_get_a_suggestion() {
-        let message = "drff".parse::<PolicySpec>().unwrap_err().to_string();
+        let message = WITHOUT_SCHEDULERS.parse("drff").unwrap_err().to_string();
         assert!(message.contains("did you mean 'drf'") && message.contains("plimsoll policies)"), "{message}");
         assert!(message.len() < 250, "{message}");
-        let message = "DRF".parse::<PolicySpec>().unwrap_err().to_string();
+        let message = WITHOUT_SCHEDULERS.parse("DRF").unwrap_err().to_string();
         assert!(message.contains("did you mean 'drf'"), "{message}");
         for bad in [
             "slot",
@@ -451,19 +466,19 @@ mod tests {
             "quota",
             "quota:",
         ] {
-            assert!(bad.parse::<PolicySpec>().unwrap_err().to_string().contains("expected"), "{bad}");
+            assert!(WITHOUT_SCHEDULERS.parse(bad).unwrap_err().to_string().contains("expected"), "{bad}");
         }
     }
 
     #[test]
     fn a_policy_has_both_static_counterparts_or_none() {
         let resources = ["cpu".to_owned(), "memory".to_owned()];
-        for policy in PolicySpec::all() {
+        for policy in WITHOUT_SCHEDULERS.examples() {
             let whole = policy.whole_mechanism(&resources, OnBlocked::Skip, Ties::LowestId);
             assert_eq!(policy.mechanism(&resources).is_ok(), whole.is_ok(), "{policy}");
             assert!(whole.is_err() || !["fifo", "only", "quota"].contains(&policy.row().name), "{policy}");
         }
-        let unknown: PolicySpec = "maxmin:gpu".parse().expect("any resource");
+        let unknown = WITHOUT_SCHEDULERS.parse("maxmin:gpu").expect("any resource");
         let message = unknown.whole_mechanism(&resources, OnBlocked::Stop, Ties::HighestId).err().expect("no gpu");
         assert!(message.to_string().contains("one of cpu, memory"), "{message}");
     }

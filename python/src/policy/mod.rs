@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::cli::Stop;
 use plimsoll::error::Error;
-use plimsoll::policy::{Code, NamedPolicy, PolicySpec, Registry, Resolve, Setup};
+use plimsoll::policy::{BUILT_IN, Code, NamedPolicy, Registry, Resolve, Setup};
 use plimsoll::units::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -35,7 +35,7 @@ pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// Creates a registry with these policies. Raises ValueError for an invalid expression.
 pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
-    given.into_iter().try_fold(Registry::default(), |registry, one| {
+    given.into_iter().try_fold(Registry::new(BUILT_IN), |registry, one| {
         let GivenPolicy { name, expression, rank, targets, resolve, text, version } = one;
         let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
         // The same function may be given as `rank` or `targets`, so the text includes the keyword.
@@ -47,8 +47,7 @@ pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResu
         let failing = Failing { name: name.clone(), raised: raised.clone(), stop: stop.clone() };
         let policy = match (expression, rank, targets) {
             (Some(expression), ..) => {
-                let spec =
-                    expression.parse::<PolicySpec>().map_err(|error| PyValueError::new_err(error.to_string()))?;
+                let spec = BUILT_IN.parse(&expression).map_err(|error| PyValueError::new_err(error.to_string()))?;
                 NamedPolicy::from_spec(name, spec)
             }
             (None, Some(function), _) => {
@@ -75,7 +74,7 @@ pub fn check_policy(policy: GivenPolicy) -> PyResult<()> {
 /// Returns whether a built-in policy has this name.
 #[pyfunction]
 pub fn is_policy(name: &str) -> bool {
-    PolicySpec::names().any(|known| known == name)
+    BUILT_IN.names().any(|known| known == name)
 }
 
 /// Converts exceptions into errors of a run.

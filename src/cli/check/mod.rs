@@ -22,7 +22,6 @@ use crate::fair::OnBlocked;
 use crate::output::file::WrittenFile;
 use crate::output::folder::check_output;
 use crate::output::picture::Picture;
-use crate::policy::PolicySpec;
 use crate::properties::{Candidate, Domain, Effort, Finding, Property, Requirement, SearchSpace, survey};
 use crate::settings::SettingOrigin;
 
@@ -228,7 +227,7 @@ fn candidates(args: &Args, on_blocked: OnBlocked, context: &Context, origin: Set
     };
     // In the generated instances all machines form one pool. On a pool, a policy with placement decides like the same policy without
     // placement, so it is checked only on request.
-    let runs = PolicySpec::all().into_iter().filter(|policy| policy.runs().is_ok());
+    let runs = context.registry.catalogue().examples().into_iter().filter(|policy| policy.runs().is_ok());
     let mut names: Vec<String> = runs.map(|policy| policy.row().checked.to_owned()).collect();
     names.extend(own.into_iter().map(str::to_owned));
     let (mut candidates, mut others) = (Vec::<Candidate>::new(), Vec::new());

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::fair::{self, Instance, Mechanism, Number, OnBlocked, Tasks};
 use crate::output::file::WrittenFile;
 use crate::output::shell::quoted;
-use crate::policy::PolicySpec;
+use crate::policy::{BUILT_IN, PolicySpec};
 use crate::properties::{Change, Counterexample, Finding, Phase, Property, Reading, Requirement};
 
 /// Formats tables of all domains, then all counterexamples.
@@ -105,7 +105,7 @@ fn replay(file: &Path, policy: &str, world: (&Instance, &Tasks), whole: Option<O
         let whole = spec.whole_mechanism(instance.resources(), on_blocked, fair::Ties::default());
         whole.and_then(|whole| whole.allocate(instance)).is_ok_and(|allocation| allocation.tasks == *tasks)
     };
-    match policy.parse::<PolicySpec>().is_ok_and(same) {
+    match BUILT_IN.parse(policy).is_ok_and(same) {
         true => format!("{command} --whole-tasks --on-blocked {}", on_blocked.name()),
         false => format!("instance: {file}"),
     }

@@ -21,7 +21,6 @@ use crate::output::figure::Data;
 use crate::output::paper::Paper;
 use crate::output::picture::Picture;
 use crate::output::shares::{self, Comparison, Stack};
-use crate::policy::PolicySpec;
 use outcome::Outcome;
 pub use plan::SolvePlan;
 
@@ -158,7 +157,8 @@ fn asked(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outc
 /// Returns the outcome under every policy without parameters that is defined for this instance: policies with placement if the instance
 /// lists its machines, and the others unless a user may run on some machines only.
 fn everything(instance: &Instance, args: &Args, context: &Context) -> Result<Vec<Outcome>> {
-    let built_in = PolicySpec::all().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
+    let catalogue = context.registry.catalogue();
+    let built_in = catalogue.examples().into_iter().map(|spec| spec.to_string()).filter(|name| !name.contains(':'));
     let own = context.registry.own_mechanisms().iter().map(|(name, _)| name.clone());
     let mut outcomes: Vec<Outcome> = Vec::new();
     for name in built_in.chain(own) {

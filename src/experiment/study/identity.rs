@@ -270,7 +270,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Registry;
+    use crate::policy::{BUILT_IN, Registry};
 
     /// A trace that was opened as a file is checked, even if its path later refers to a folder or to nothing.
     #[test]
@@ -281,7 +281,7 @@ mod tests {
             "name = \"x\"\npolicies = [\"drf\"]\n[cluster]\nmachines = \"1x4c\"\n[workload]\ntrace = \"t.csv\"\n";
         std::fs::write(&plan, text).expect("writable");
         std::fs::write(&trace, "job,user,submit_s,duration_s,cpu\na,ann,0,1,1\n").expect("writable");
-        let study = Study::read(&plan, &[], &Registry::default()).expect("a plan");
+        let study = Study::read(&plan, &[], &Registry::new(BUILT_IN)).expect("a plan");
         let unchanged = || study.files.unchanged(&study.cells[0]);
         assert!(unchanged().is_ok());
         let aside = dir.path().join("aside");

@@ -242,7 +242,7 @@ fn read(tree: &Node, cell: &SweepCell, path: &Path, registry: &Registry) -> Resu
     let (text, digest) = (canonical(&plain)?, digest(plain)?);
     let folder = path.parent().unwrap_or(Path::new(""));
     let located = |error| cell.located(tree, error);
-    let file = PlanFile::read(tree, folder).map_err(located)?;
+    let file = PlanFile::read(tree, folder, registry).map_err(located)?;
     // The command omits the plan's location and the changes on the command line, because they differ between two ways to run the same
     // plan. They are in run.json.
     let command = shell::line(["plimsoll", "run", &format!("{}.toml", file.name)]);

@@ -1,6 +1,7 @@
 //! Tests of the resolution of plans, of sweeps, and of errors in plans.
 
 use super::*;
+use crate::policy::BUILT_IN;
 
 const BASE: &str = "name = \"base\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\n[cluster]\nmachines = \"2x4c8g\"\n\
                     [workload]\ngenerator = \"facebook\"\nhours = 0.01\nload = 0.5\n";
@@ -11,7 +12,7 @@ fn read(files: &[(&str, &str)], set: &[&str]) -> Result<Study> {
         std::fs::write(dir.path().join(name), text).expect("a temporary file is writable");
     }
     let set: Vec<String> = set.iter().map(|change| (*change).to_owned()).collect();
-    Study::read(&dir.path().join(files[0].0), &set, &Registry::default())
+    Study::read(&dir.path().join(files[0].0), &set, &Registry::new(BUILT_IN))
 }
 
 fn cells(study: &Study) -> Vec<&str> {

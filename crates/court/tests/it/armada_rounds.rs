@@ -7,6 +7,7 @@
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Situation};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::fmt::Write as _;
 
 /// Returns a state from lines: `m NAME CPU MEMORY`, `q NAME WEIGHT`, `r NAME QUEUE MACHINE CPU MEMORY TASKS PRIORITY` and `w NAME QUEUE
@@ -61,7 +62,7 @@ fn check(what: &str, answer: &Answer, launched: &[(&str, u32)], evicted: &[(&str
 /// Checks the decisions of a round. The evicted tasks then wait again, and the next round must make no decision.
 fn round(what: &str, lines: &str, launched: &[(&str, u32)], evicted: &[(&str, u32)]) {
     check(what, &decide("armada", &text(lines)), launched, evicted);
-    let (state, registry) = (state(&text(lines)), Registry::default());
+    let (state, registry) = (state(&text(lines)), Registry::new(BUILT_IN));
     let bench = Bench::new(&state, "armada", &registry).unwrap_or_else(|error| panic!("{error}"));
     let mut situation = Situation::first(&state);
     let mut play = || bench.play(&mut situation).unwrap_or_else(|error| panic!("{what}: {error}"));

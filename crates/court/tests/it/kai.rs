@@ -271,7 +271,7 @@ fn the_end_of_issue_1934() {
     let queues = "critical:root:1000000:1:0 shared:root:0:1:0 alice:shared:2:1:0 bob:shared:2:1:0";
     let text = state("8", queues, "a:alice:1:8:0", "b:bob:1:8:0", "");
     let held = |policy: &str| {
-        let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
+        let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::new(plimsoll_schedulers::BUILT_IN));
         let bench = plimsoll_court::Bench::new(&state, policy, &registry).expect("a policy");
         let assessment = plimsoll_court::judge(&bench, 20).expect("a verdict");
         assert_eq!(assessment.verdict, plimsoll_court::Verdict::Settled);

@@ -212,7 +212,7 @@ fn a_victim_does_not_take_its_user_s_turn() {
     let answer = decide("kueue", &text);
     assert_eq!(answer.evicted(), ["v"]);
     assert!(answer.launched().iter().all(|name| *name != "v"), "{:?}", answer.launched);
-    let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::default());
+    let (state, registry) = (crate::state(&text), plimsoll_policies::Registry::new(plimsoll_schedulers::BUILT_IN));
     let bench = plimsoll_court::Bench::new(&state, "kueue", &registry).expect("a policy");
     // Later workloads of the victim's user wait behind the victim.
     assert_ne!(plimsoll_court::judge(&bench, 50).expect("rounds").verdict.name(), "livelock");

@@ -11,6 +11,7 @@
 use crate::{decide, state};
 use plimsoll_court::{Bench, Situation};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -410,7 +411,7 @@ const FLAVOURS: &str = "A limit=20; p1<A q=6 limit=20 lower any; p2<A q=6 limit=
 
 /// Returns the number of running tasks of each queue, and the shares of the groups in `shares`, after the first round without a change.
 fn settled(case: &str, text: &str, shares: &BTreeMap<String, u32>) -> (BTreeMap<String, u32>, BTreeMap<String, u32>) {
-    let (state, registry) = (state(text), Registry::default());
+    let (state, registry) = (state(text), Registry::new(BUILT_IN));
     let bench = Bench::new(&state, "kueue", &registry).expect("a policy");
     let mut situation = Situation::first(&state);
     for _ in 0..100 {

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use plimsoll_court::{Bench, Round, Situation, State, Verdict, judge};
-use plimsoll_policies::{PolicySpec, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -120,7 +121,7 @@ fn check_limits(state: &State, round: &Round, before: &[[u64; 2]], after: &[[u64
 
 /// Returns the policies with names that begin with `start`, each followed by its variants.
 fn names(start: &str) -> Vec<String> {
-    let rows = PolicySpec::all().into_iter().map(|spec| spec.row()).filter(|row| row.name.starts_with(start));
+    let rows = BUILT_IN.rows().filter(|row| row.name.starts_with(start));
     let of = |row: &'static plimsoll_policies::PolicyRow| {
         let variants = row.variants.iter().map(move |(variant, _)| format!("{}@{variant}", row.name));
         std::iter::once(row.name.to_owned()).chain(variants)
@@ -129,7 +130,7 @@ fn names(start: &str) -> Vec<String> {
 }
 
 fn check(start: &str, keys: Keys, states: u32) {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let (mut started, mut stopped) = (0u32, 0u32);
     for name in names(start) {
@@ -179,7 +180,7 @@ fn laws_of_volcano() {
 /// enough.
 #[test]
 fn the_guards_of_volcano_never_go_round() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     let mut rounds = 0;
     for name in ["volcano-drf", "volcano-proportion", "volcano-capacity"] {

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use plimsoll_court::{Bench, Situation, State, Verdict, judge};
-use plimsoll_policies::{PolicySpec, Registry};
+use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -106,10 +107,10 @@ fn held(state: &State, situation: &Situation, group: usize) -> u64 {
 
 #[test]
 fn starts_keep_maximums_and_comparisons_are_orders() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for (policy, keys) in POLICIES {
-        let row = PolicySpec::all().into_iter().find(|spec| spec.row().name == policy).expect("a policy").row();
+        let row = BUILT_IN.rows().find(|row| row.name == policy).expect("a policy");
         let names = row.variants.iter().map(|(variant, _)| format!("{policy}@{variant}"));
         let names: Vec<String> = std::iter::once(policy.to_owned()).chain(names).collect();
         let (mut limited, mut started, mut evicted) = (0, 0, 0);
@@ -156,7 +157,7 @@ fn starts_keep_maximums_and_comparisons_are_orders() {
 /// ties, their states have weights of many digits and a running workload in every leaf.
 #[test]
 fn names_decide_ties_alone() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     for (policy, keys) in POLICIES {
         let by_file = ["yunikorn-fair", "yarn-capacity"].contains(&policy);
@@ -179,7 +180,7 @@ fn names_decide_ties_alone() {
 /// oscillates in some of the states, which shows that they are hard enough.
 #[test]
 fn preemption_comes_to_rest() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(107);
     let mut rounds = 0;
     for case in 0..3_000 {

@@ -3,6 +3,7 @@
 
 use plimsoll_court::{Bench, Round, State, parse};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::path::Path;
 
 mod armada;
@@ -66,7 +67,7 @@ impl Answer {
 
 /// Returns a policy's decisions in the first round of a state in TOML. Panics: if the state, the policy or the round is invalid.
 pub fn decide(policy: &str, text: &str) -> Answer {
-    let (state, registry) = (state(text), Registry::default());
+    let (state, registry) = (state(text), Registry::new(BUILT_IN));
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
     let mut situation = plimsoll_court::Situation::first(&state);
     let round = bench.play(&mut situation).unwrap_or_else(|error| panic!("{error}\n{text}"));

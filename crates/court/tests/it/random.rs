@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use plimsoll_court::{Bench, Situation, Verdict, judge};
 use plimsoll_policies::{PolicySpec, Registry};
+use plimsoll_schedulers::BUILT_IN;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -56,10 +57,10 @@ fn nothing(_: &mut ChaCha8Rng) -> String {
 /// Plays six rounds on each of 60 random states under every policy with queues, and under all variants.
 #[test]
 fn nothing_starts_where_there_is_no_room() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut names = Vec::new();
-    for spec in PolicySpec::all().into_iter().filter(PolicySpec::is_queued) {
+    for spec in BUILT_IN.examples().into_iter().filter(PolicySpec::is_queued) {
         let row = spec.row();
         names.push(row.name.to_owned());
         names.extend(row.variants.iter().map(|(variant, _)| format!("{}@{variant}", row.name)));
@@ -96,7 +97,7 @@ fn nothing_starts_where_there_is_no_room() {
 /// shows that the states are hard enough.
 #[test]
 fn the_guard_of_kueue_never_goes_round() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let mut rounds = 0;
     for _ in 0..3_000 {

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use plimsoll_base::units::Resources;
 use plimsoll_court::{Bench, RunningWorkload, Situation, State};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -71,7 +72,7 @@ fn a_gang_uses_an_idle_machine_and_that_of_a_victim() {
 /// Plays rounds. Returns the number of stopped tasks, and the number of running tasks of requesters (workloads with names that begin with
 /// `w`).
 fn play(policy: &str, text: &str, rounds: u32) -> (u32, u32) {
-    let (state, registry) = (state(text), Registry::default());
+    let (state, registry) = (state(text), Registry::new(BUILT_IN));
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{policy}: {error}\n{text}"));
     let mut situation = Situation::first(&state);
     let mut stopped = 0;
@@ -237,7 +238,7 @@ fn needless(state: &State, before: &Situation, after: &Situation) -> Option<Stri
 /// No victim fits on its machine in addition to all tasks that run after a round.
 #[test]
 fn no_victim_is_stopped_without_need() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let mut wrong = String::new();
     for (policy, own, keys) in DRAWN {
         let mut rng = ChaCha8Rng::seed_from_u64(40);

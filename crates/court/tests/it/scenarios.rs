@@ -2,6 +2,7 @@
 
 use plimsoll_court::{Bench, judge, open};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::path::PathBuf;
 
 /// Returns the paths of all scenarios.
@@ -16,7 +17,7 @@ fn files() -> Vec<PathBuf> {
 
 #[test]
 fn every_scenario_comes_out_as_it_says() {
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let (mut wrong, mut judged) = (Vec::new(), 0);
     for path in files() {
         let state = open(&path).unwrap_or_else(|error| panic!("{error}"));

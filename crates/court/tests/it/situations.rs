@@ -2,18 +2,19 @@
 
 use plimsoll_court::{Bench, Situation, judge};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 
 use crate::{decide, state};
 
 fn verdict(policy: &str, text: &str) -> &'static str {
-    let (state, registry) = (state(text), Registry::default());
+    let (state, registry) = (state(text), Registry::new(BUILT_IN));
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
     judge(&bench, 100).unwrap_or_else(|error| panic!("{error}\n{text}")).verdict.name()
 }
 
 /// Returns the running workloads with their numbers of tasks after `rounds` rounds.
 fn running(policy: &str, text: &str, rounds: u32) -> Vec<(String, u32)> {
-    let (state, registry) = (state(text), Registry::default());
+    let (state, registry) = (state(text), Registry::new(BUILT_IN));
     let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
     let mut situation = Situation::first(&state);
     for _ in 0..rounds {

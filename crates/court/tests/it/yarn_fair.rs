@@ -6,6 +6,7 @@
 use crate::{decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::fmt::Write as _;
 
 /// Returns a state of queues with keys, and of workloads given as `KIND NAME QUEUE MEMORY CPU TASKS`.
@@ -65,7 +66,7 @@ fn the_order_of_issue_11482() {
     let queues = [("s1", ""), ("s2", "min = { memory_mib = 5000 }")];
     let workloads = "running r1 s1 2000 1 1\nrunning r2 s2 6000 1 1\nwaiting w1 s1 10 1 1\nwaiting w2 s2 10 1 1";
     let state = state(&text((8000, 8), &queues, workloads));
-    let registry = Registry::default();
+    let registry = Registry::new(BUILT_IN);
     let verdict = |policy: &str| {
         let bench = Bench::new(&state, policy, &registry).expect("a policy");
         judge(&bench, 10).expect("rounds").verdict

@@ -296,7 +296,12 @@ fn large_offsets() {
     assert_eq!(decide("yunikorn-fair", &text).evicted(), ["r"]);
     let large = text.replace("2147483647", "2147483648");
     let error = plimsoll_court::parse(std::path::Path::new("state.toml"), &large).map(|state| {
-        plimsoll_court::Bench::new(&state, "yunikorn-fair", &plimsoll_policies::Registry::default()).map(|_| ())
+        plimsoll_court::Bench::new(
+            &state,
+            "yunikorn-fair",
+            &plimsoll_policies::Registry::new(plimsoll_schedulers::BUILT_IN),
+        )
+        .map(|_| ())
     });
     let error = error.and_then(|made| made).expect_err("33 bits").to_string();
     assert!(

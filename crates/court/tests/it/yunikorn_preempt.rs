@@ -7,6 +7,7 @@
 use crate::{Answer, decide, state};
 use plimsoll_court::{Bench, Verdict, judge};
 use plimsoll_policies::Registry;
+use plimsoll_schedulers::BUILT_IN;
 use std::fmt::Write as _;
 
 /// Returns a state from lines: `m NAME AMOUNTS` (machine), `q NAME PARENT GUARANTEED MAX`, `r NAME QUEUE MACHINE AMOUNTS AGE [PRIORITY]`
@@ -56,7 +57,7 @@ fn preempts(lines: &[&str], victims: &[&str]) {
     assert_eq!(evicted, victims, "{}", text(lines));
     assert_eq!(answer.launched().len(), usize::from(!victims.is_empty()), "{}", text(lines));
     for policy in ["yunikorn-fair", "yunikorn-fair@guarded"] {
-        let (state, registry) = (state(&text(lines)), Registry::default());
+        let (state, registry) = (state(&text(lines)), Registry::new(BUILT_IN));
         let bench = Bench::new(&state, policy, &registry).unwrap_or_else(|error| panic!("{error}"));
         let assessment = judge(&bench, 30).unwrap_or_else(|error| panic!("{error}"));
         assert_ne!(assessment.verdict, Verdict::Livelock, "{policy}: {}", text(lines));

@@ -95,7 +95,8 @@ fn the_word_is_refused_elsewhere() {
         ("deserved = { gpu = 0 }", "limit = { gpu = \"unlimited\" }", "limit.gpu: 'unlimited' is not a number"),
         ("deserved = { gpu = 0 }", "deserved = { gpu = \"all\" }", "an amount of at least 0 or \"unlimited\""),
     ] {
-        let (state, registry) = (crate::state(&text.replace(from, to)), plimsoll_policies::Registry::default());
+        let (state, registry) =
+            (crate::state(&text.replace(from, to)), plimsoll_policies::Registry::new(plimsoll_schedulers::BUILT_IN));
         let bench = plimsoll_court::Bench::new(&state, "kai", &registry);
         let played = bench.and_then(|bench| bench.play(&mut plimsoll_court::Situation::first(&state)));
         let error = played.map(|_| ()).expect_err(to).to_string();

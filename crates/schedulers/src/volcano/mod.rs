@@ -61,9 +61,9 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
-use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};

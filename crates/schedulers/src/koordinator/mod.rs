@@ -36,9 +36,9 @@ use super::cycle::{
     Cycled, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session,
     Tree, Waiting, place_task, truth,
 };
-use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use runtime::{Scaling, SiblingClaim, runtimes, scaled};

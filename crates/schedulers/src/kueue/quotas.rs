@@ -30,7 +30,7 @@ pub enum Reclaim {
 
 /// The configured quotas of a node.
 #[derive(Clone, Debug)]
-pub struct Quota {
+pub struct NodeQuota {
     pub nominal: Resources,
     /// The most that it may borrow.
     pub limit: OptionalAmounts,
@@ -56,7 +56,7 @@ const RECLAIM: &[(&str, Reclaim)] =
 /// The quotas of all nodes, and the amounts derived from them.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    pub nodes: Vec<Quota>,
+    pub nodes: Vec<NodeQuota>,
     capacity: Resources,
     /// By node, its own nominal quota and the amounts that its children lend.
     subtree: Vec<Resources>,
@@ -69,7 +69,7 @@ pub struct Quotas {
 impl Quotas {
     /// Reads the quotas of a file. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
-        let root = Quota {
+        let root = NodeQuota {
             nominal: Resources::ZERO,
             limit: Resources::NONE,
             lend: Resources::NONE,
@@ -82,7 +82,7 @@ impl Quotas {
         let mut nodes = vec![root];
         for at in 0..file.groups.len() {
             let of = |key: &str| file.amounts(at, key, dims).map(Option::unwrap_or_default);
-            nodes.push(Quota {
+            nodes.push(NodeQuota {
                 nominal: of("nominal")?.or_zero(),
                 limit: of("limit")?,
                 lend: of("lend_limit")?,
@@ -104,7 +104,7 @@ impl Quotas {
     /// Adds a queue for one user: it has no nominal quota, and may reclaim.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
-        self.nodes.push(Quota { weight, within: WithinQueue::LowerPriority, reclaim: Reclaim::Any, ..root });
+        self.nodes.push(NodeQuota { weight, within: WithinQueue::LowerPriority, reclaim: Reclaim::Any, ..root });
     }
 
     /// Computes the derived amounts of all nodes.

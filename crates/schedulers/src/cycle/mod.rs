@@ -7,16 +7,14 @@
 //! A user's next task set is a workload (Kueue), a job (Volcano, KAI) or an application (YARN), with a queue position of its own. Only the
 //! first of a user's waiting task sets is visible.
 
-mod file;
 mod ratio;
 mod rooms;
 mod session;
 mod tree;
 mod walk;
 
-pub use file::{
-    Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
-    number, truth,
+pub use plimsoll_policies::queues::{
+    Bound, ONE, OptionalAmounts, QueueFile, QueueKey, amounts, choice, choices, number, truth,
 };
 pub use ratio::{Ratio, compare_parts};
 pub use rooms::{Placements, Rooms, place_task};
@@ -26,12 +24,12 @@ pub use walk::{Member, Walk};
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{MachineId, Span, Time, UserId};
+use plimsoll_policies::{
     Ask, Capabilities, Explain, Needs, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room,
     RunningView, Setup, Stale, Status, Verdict, Victims,
 };
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Span, Time, UserId};
 use plimsoll_sim::books::{Books, Weights};
 
 /// The time from a cycle that has started or stopped a task to the next one.

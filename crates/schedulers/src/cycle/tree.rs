@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::QueueFile;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
+use plimsoll_policies::QueueFile;
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Head, Owners, RunningView};
 

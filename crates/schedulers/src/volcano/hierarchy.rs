@@ -9,7 +9,7 @@
 //! is unspecified.
 
 use super::super::cycle::{ONE, QueueAt, ROOT, Tree};
-use super::queues::Quota;
+use super::queues::NodeQuota;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -25,7 +25,7 @@ pub struct NodeShare {
 pub struct Hierarchy<'a> {
     pub tree: &'a Tree,
     pub books: &'a Books,
-    pub quotas: &'a [Quota],
+    pub quotas: &'a [NodeQuota],
     pub capacity: Resources,
     pub dims: usize,
 }

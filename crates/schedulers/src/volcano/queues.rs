@@ -12,7 +12,7 @@ use plimsoll_base::units::{Dim, Resources};
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
-pub struct Quota {
+pub struct NodeQuota {
     pub weight: u64,
     pub deserved: Resources,
     pub guarantee: Resources,
@@ -39,7 +39,7 @@ pub enum Plugin {
 /// The settings of all nodes of the tree.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    pub nodes: Vec<Quota>,
+    pub nodes: Vec<NodeQuota>,
     pub plugin: Plugin,
     /// See `volcano-proportion@1168`.
     pub met_in_any: bool,
@@ -80,7 +80,7 @@ impl Quotas {
         dims: &[Dim],
         capacity: Resources,
     ) -> Result<Quotas> {
-        let root = Quota {
+        let root = NodeQuota {
             weight: ONE,
             deserved: Resources::ZERO,
             guarantee: Resources::ZERO,
@@ -115,7 +115,7 @@ impl Quotas {
             if guarantee.iter().zip(capability.iter()).any(|(least, most)| most.is_some_and(|most| least > most)) {
                 return Err(group.table.place.wrong("guarantee", "is more than 'capability'; expected at most that"));
             }
-            nodes.push(Quota {
+            nodes.push(NodeQuota {
                 weight,
                 deserved: of("deserved")?.or_zero(),
                 guarantee,
@@ -146,7 +146,7 @@ impl Quotas {
     /// Adds a queue for one user, with its weight. Under capacity, its deserved amount is its part of the cluster by weight.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
-        self.nodes.push(Quota { weight, ..root });
+        self.nodes.push(NodeQuota { weight, ..root });
     }
 
     /// Computes the deserved amounts and the limits of queues, from the requests of each.

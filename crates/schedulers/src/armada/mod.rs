@@ -27,9 +27,9 @@ mod shares;
 use std::collections::BTreeMap;
 
 use super::cycle::{Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, Ratio, Scheduler, Session, Tree, number};
-use super::{Parsed, PolicyRow, RankOrder, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use round::Round;

@@ -39,9 +39,9 @@ use super::cycle::{
     Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Ratio, Scheduler, Session, Tree, Walk,
     amounts as read, choice, number, truth,
 };
-use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use amounts::{Calculator, NONE, SignedAmounts, signed};

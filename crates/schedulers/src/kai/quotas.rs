@@ -15,7 +15,7 @@ use plimsoll_fair::{Claim, USAGE_ONE, divide};
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]
-pub struct Quota {
+pub struct NodeQuota {
     pub deserved: Resources<Bound>,
     pub limit: OptionalAmounts,
     pub weight: u64,
@@ -30,7 +30,7 @@ pub struct Quota {
 /// The settings of all nodes of the tree.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    pub nodes: Vec<Quota>,
+    pub nodes: Vec<NodeQuota>,
     /// Whether each resource is divided; queues have no quota of the others.
     divided: Resources<bool>,
     /// The unit of each resource; fair shares are rounded down to multiples of it.
@@ -56,7 +56,7 @@ pub struct Side {
 impl Quotas {
     /// Reads the settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
     pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources, priority_first: bool) -> Result<Quotas> {
-        let root = Quota {
+        let root = NodeQuota {
             deserved: Resources::uniform(Bound::Amount(0)),
             limit: Resources::NONE,
             weight: ONE,
@@ -68,7 +68,7 @@ impl Quotas {
         for at in 0..file.groups.len() {
             let deserved = file.bounds(at, "deserved", dims)?.unwrap_or_default();
             named = named.zip_with(deserved, |named, amount| named || amount.is_some());
-            nodes.push(Quota {
+            nodes.push(NodeQuota {
                 deserved: deserved.map(|bound| bound.unwrap_or(Bound::Amount(0))),
                 limit: file.amounts(at, "limit", dims)?.unwrap_or_default(),
                 weight: file.weight(at)?,
@@ -103,7 +103,7 @@ impl Quotas {
     /// Adds a queue for one user: it has no deserved amount, and its weight is that of the user.
     pub fn add_user_queue(&mut self, weight: u64) {
         let root = self.nodes[ROOT].clone();
-        self.nodes.push(Quota { weight, ..root });
+        self.nodes.push(NodeQuota { weight, ..root });
     }
 
     /// Computes the fair shares of all nodes from their requests, level by level; the share of the root is the cluster.

@@ -3,11 +3,11 @@
 //! [`Settings`] has the configured values of a queue. [`Limits`] has the resulting amounts of all queues, computed from the root down for
 //! the current cluster.
 
-use super::super::Reason;
 use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
 use super::amounts::{Calculator, NONE, SignedAmounts, capped_sum, part, signed};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
+use plimsoll_policies::Reason;
 
 /// The settings of a queue.
 #[derive(Clone, Debug)]

@@ -6,8 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::super::spec::PolicySpec;
-use super::super::values::{self, connect, refused, string};
+use super::values::{self, connect, refused, string};
 use plimsoll_base::error::{Error, Result, did_you_mean, either};
 use plimsoll_base::rows::read_text;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
@@ -101,41 +100,42 @@ const OF_GROUP: [&str; 4] = ["name", "parent", "users", "default"];
 const OF_USER: [&str; 5] = ["name", "parent", "weight", "usage", "credits"];
 
 impl QueueFile {
-    /// Reads a file. Errors: [`Error::Io`], and [`Error::Placed`] with the place and the values that would be accepted.
-    pub fn read(path: &Path) -> Result<QueueFile> {
-        let mut file = QueueFile::parse(path, &read_text(path)?)?;
+    /// Reads a file that may have these keys of policies. Errors: [`Error::Io`], and [`Error::Placed`] with the place and the values that
+    /// would be accepted.
+    pub fn read(path: &Path, keys: &[QueueKey]) -> Result<QueueFile> {
+        let mut file = QueueFile::parse(path, &read_text(path)?, keys)?;
         file.files.push(path.to_owned());
         Ok(file)
     }
 
     /// Reads the text of a file. Errors: as [`QueueFile::read`].
-    pub fn parse(path: &Path, text: &str) -> Result<QueueFile> {
+    pub fn parse(path: &Path, text: &str, keys: &[QueueKey]) -> Result<QueueFile> {
         let tree = Node::toml(&Place::whole_text(path, text))?;
         tree.known(&TOP, "", " of a file of queues")?;
-        QueueFile::from_node(&tree, &tree.place)
+        QueueFile::from_node(&tree, &tree.place, keys)
     }
 
     /// Reads the queues in a plan, by name: the tables `[queues.NAME]`. Errors: as [`QueueFile::read`].
-    pub fn in_plan(queues: &Entry) -> Result<Vec<(String, QueueFile)>> {
+    pub fn in_plan(queues: &Entry, keys: &[QueueKey]) -> Result<Vec<(String, QueueFile)>> {
         let wrong = |place: &Place| place.wrong("queues", "expected tables with names, such as [queues.teams]");
         let tables = queues.node.table().ok_or_else(|| wrong(&queues.place))?;
         let one = |entry: &Entry| {
             entry.node.table().ok_or_else(|| wrong(&entry.place))?;
             entry.node.known(&TOP, &format!("queues.{}", entry.key), " of queues")?;
-            Ok((entry.key.clone(), QueueFile::from_node(&entry.node, &entry.place)?))
+            Ok((entry.key.clone(), QueueFile::from_node(&entry.node, &entry.place, keys)?))
         };
         tables.iter().map(one).collect()
     }
 
     /// Reads the queues in a table with `[[group]]`, `[[user]]` and `[policy]`; other keys are ignored. Errors: as [`QueueFile::read`].
-    pub fn from_node(top: &Node, place: &Place) -> Result<QueueFile> {
+    pub fn from_node(top: &Node, place: &Place, keys: &[QueueKey]) -> Result<QueueFile> {
         let mut file = QueueFile { path: place.file().to_owned(), ..QueueFile::default() };
         if let Some(entry) = top.get("policy") {
             table(&entry.node, "policy", "switches")?;
-            entry.node.known(&keys(true), "policy", " of [policy]")?;
+            entry.node.known(&key_names(keys, true), "policy", " of [policy]")?;
             file.policy = entry.node.clone();
         }
-        let parents = file.read_groups(top)?;
+        let parents = file.read_groups(top, keys)?;
         let named: Vec<(&str, &Place)> =
             file.groups.iter().map(|group| (group.name.as_str(), &group.table.place)).collect();
         let parents = connect(&named, &parents)?;
@@ -145,8 +145,8 @@ impl QueueFile {
     }
 
     /// Reads the groups; returns the name of each parent with its place.
-    fn read_groups<'n>(&mut self, top: &'n Node) -> Result<Vec<Option<(String, &'n Place)>>> {
-        let known: Vec<&str> = OF_GROUP.into_iter().chain(keys(false)).collect();
+    fn read_groups<'n>(&mut self, top: &'n Node, keys: &[QueueKey]) -> Result<Vec<Option<(String, &'n Place)>>> {
+        let known: Vec<&str> = OF_GROUP.into_iter().chain(key_names(keys, false)).collect();
         let mut parents = Vec::new();
         let mut names: HashSet<&str> = HashSet::new();
         for node in list(top, "group")? {
@@ -213,7 +213,7 @@ impl QueueFile {
     }
 
     /// Returns the mapping from users to groups.
-    pub(super) fn owners(&self) -> Owners {
+    pub fn owners(&self) -> Owners {
         let users = self.users.iter().map(|(user, at)| (*at, user.as_str()));
         Owners::new(users, self.groups.iter().position(|group| group.default))
     }
@@ -265,14 +265,14 @@ impl QueueFile {
     }
 }
 
-/// Returns all keys of groups, or of `[policy]`, that any policy declares, without duplicates.
-fn keys(whole: bool) -> Vec<&'static str> {
-    let keys = PolicySpec::queue_keys().filter(|key| key.whole == whole).map(|key| key.name);
-    keys.fold(Vec::new(), |mut keys, key| {
-        if !keys.contains(&key) {
-            keys.push(key);
+/// Returns the names of the keys of groups, or of `[policy]`, without duplicates.
+fn key_names(keys: &[QueueKey], whole: bool) -> Vec<&'static str> {
+    let names = keys.iter().filter(|key| key.whole == whole).map(|key| key.name);
+    names.fold(Vec::new(), |mut names, name| {
+        if !names.contains(&name) {
+            names.push(name);
         }
-        keys
+        names
     })
 }
 

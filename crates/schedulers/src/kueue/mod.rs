@@ -37,9 +37,9 @@ use std::cmp::Ordering;
 use super::cycle::{
     Cycled, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
 };
-use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use guard::Guard;

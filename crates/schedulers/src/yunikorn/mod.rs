@@ -33,9 +33,9 @@ mod preempt;
 use super::cycle::{
     Cycled, Member, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
 };
-use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, UserId};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use order::{App, ComparedQueue, QueueRank, Rule};

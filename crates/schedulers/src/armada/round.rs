@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::super::Reason;
 use super::super::cycle::{Placements, QueueAt, Ratio, Rooms, Runs, Session, Waiting, place_task};
 use super::{Armada, Fault};
 use plimsoll_base::units::{MachineId, Resources, UserId};
+use plimsoll_policies::Reason;
 
 const FAIRLY: &str = "its queue is above its share, and a job of a lower cost starts in its room";
 const URGENTLY: &str = "a more urgent job starts in its room";

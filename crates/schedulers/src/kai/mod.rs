@@ -56,9 +56,9 @@ use std::collections::HashMap;
 use super::cycle::{
     Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
 };
-use super::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
+use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use quotas::{Quotas, Shares, Side, no_weight};
