@@ -50,7 +50,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
         None => {
             let folders = cells(&whole, &requests, &mut notes)?;
             let described = StudyRecord::read(folder)?.unwrap_or_default();
-            let sweep = overview::Sweep {
+            let sweep = overview::SweepReport {
                 name: &described.name,
                 question: described.question.as_deref(),
                 plan: &plan,

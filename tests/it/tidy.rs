@@ -87,7 +87,8 @@ fn root() -> &'static Path {
 
 fn sources() -> Vec<Source> {
     let folders = ["src", "crates"].into_iter().flat_map(|folder| crate::replay::files(&root().join(folder)));
-    let rust = folders.filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    // A build script prints its instructions for Cargo.
+    let rust = folders.filter(|path| path.extension().is_some_and(|e| e == "rs") && !path.ends_with("build.rs"));
     let source = |path: PathBuf| Source { text: std::fs::read_to_string(&path).expect("sources are text"), path };
     rust.map(source).collect()
 }

@@ -6,14 +6,14 @@ use plimsoll_metrics::{Award, Contest, Design, MARGIN, awards};
 use crate::html::{HtmlTable as Sheet, Mark};
 
 /// The means of one metric in a sheet: the values of the candidates, and the cell of each candidate as `(row, column)`.
-pub(crate) struct Shown {
+pub(crate) struct ShownMetric {
     pub contest: Contest,
     pub cells: Vec<(usize, usize)>,
 }
 
 /// Marks the best values and the values equivalent to the best, and describes the tests below the sheet. With fewer than two seeds there
 /// are no marks.
-pub(crate) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<Shown>) {
+pub(crate) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<ShownMetric>) {
     let (contests, cells): (Vec<Contest>, Vec<Vec<(usize, usize)>>) =
         shown.into_iter().map(|one| (one.contest, one.cells)).unzip();
     let found = awards(design, &contests);
@@ -46,7 +46,7 @@ mod tests {
     fn marks_stand_where_the_candidates_do() {
         let values = [[9.0, 9.3, 9.2, 9.1], [1.0, 1.1, 1.2, 1.1], [1.001, 1.1, 1.199, 1.1]];
         let values = values.map(|values| values.map(Some).to_vec());
-        let shown = |values: &[Vec<Option<f64>>]| Shown {
+        let shown = |values: &[Vec<Option<f64>>]| ShownMetric {
             contest: Contest { better: Better::Lower, values: values.to_vec() },
             cells: (0..values.len()).map(|row| (row, 4)).collect(),
         };

@@ -26,7 +26,7 @@ use crate::over_commit;
 use crate::page::{Pictures, number_column, push_means, text_column, upright};
 
 /// The sweep of the page.
-pub struct Sweep<'a> {
+pub struct SweepReport<'a> {
     /// The title of the page.
     pub name: &'a str,
     /// The question that the sweep answers.
@@ -81,7 +81,7 @@ fn with_sign(text: String, value: f64) -> String {
 }
 
 /// Writes `report.html` in the sweep's folder, with figures over all cells. Errors: a table cannot be read, or the page cannot be written.
-pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<WrittenFile> {
+pub fn write(sweep: &SweepReport, folder: &Path, pictures: &Pictures) -> Result<WrittenFile> {
     let (mut answer, mut lead) = (Vec::new(), Vec::new());
     let own = [METRIC.to_owned()];
     let metrics = if sweep.metrics.is_empty() { &own } else { sweep.metrics };
@@ -119,13 +119,14 @@ pub fn write(sweep: &Sweep, folder: &Path, pictures: &Pictures) -> Result<Writte
 }
 
 /// Values by policy and run.
-type Values = Vec<Vec<Option<f64>>>;
+type MetricValues = Vec<Vec<Option<f64>>>;
 
 /// Reads columns of the `runs` table; returns them by cell and column.
-fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>> {
+fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, MetricValues>>> {
     let one = |results: &Results| {
         let empty = vec![vec![None; results.width()]; results.contents.policies.len()];
-        let mut found: HashMap<String, Values> = columns.iter().map(|&name| (name.to_owned(), empty.clone())).collect();
+        let mut found: HashMap<String, MetricValues> =
+            columns.iter().map(|&name| (name.to_owned(), empty.clone())).collect();
         for part in results.table(Table::Runs, columns, None)? {
             for (name, values) in &mut found {
                 let value = part.numbers(name)?.first().copied().flatten();
@@ -138,7 +139,7 @@ fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, Values>>>
 }
 
 /// Returns all comparisons of a metric, corrected for multiple testing.
-fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, Values>]) -> Vec<ComparisonLine> {
+fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, MetricValues>]) -> Vec<ComparisonLine> {
     let mut lines = Vec::new();
     let mut first: Option<(&str, Design, Vec<Option<f64>>)> = None;
     for (at, ((name, _, results), values)) in whole.cells.iter().zip(values).enumerate() {
@@ -243,7 +244,7 @@ fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
 }
 
 /// Returns the comparisons of a metric, one per row. `None` if there are none.
-fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<Sheet> {
+fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> Option<Sheet> {
     let any = lines.first()?;
     let base = any.base.as_str();
     let family = lines.iter().filter(|line| line.family == any.family && line.tested.holm.p.is_some()).count();
@@ -324,7 +325,7 @@ fn differences(sweep: &Sweep, metric: &str, lines: &[ComparisonLine]) -> Option<
 
 /// Returns the tables of means. A metric without values is omitted. A metric with the same value in every run is stated below the last
 /// table.
-fn summary(sweep: &Sweep, headlines: &[Headline], values: &[HashMap<String, Values>]) -> Vec<Sheet> {
+fn summary(sweep: &SweepReport, headlines: &[Headline], values: &[HashMap<String, MetricValues>]) -> Vec<Sheet> {
     let (mut sheets, mut same) = (Vec::new(), Vec::new());
     for column in headlines {
         let mut all = values.iter().flat_map(|cell| &cell[&column.column]).flatten().flatten();
@@ -342,7 +343,7 @@ fn summary(sweep: &Sweep, headlines: &[Headline], values: &[HashMap<String, Valu
 }
 
 /// Returns the means of a metric: one row per cell and one column per policy.
-fn means(sweep: &Sweep, column: &Headline, values: &[HashMap<String, Values>]) -> Sheet {
+fn means(sweep: &SweepReport, column: &Headline, values: &[HashMap<String, MetricValues>]) -> Sheet {
     let good = match column.better {
         Better::Lower => "; lower is better",
         Better::Higher => "; higher is better",

@@ -21,7 +21,7 @@ use crate::group_sheet;
 use crate::headline::{Headline, Topic, headline};
 use crate::html::{self, Figure, HtmlColumn, HtmlTable as Sheet, Mark, Report};
 use crate::left_over;
-use crate::marks::{Shown, mark};
+use crate::marks::{ShownMetric, mark};
 use crate::over_commit;
 
 /// Maximum number of users; with more users the report has no table of users.
@@ -204,7 +204,7 @@ fn sheet(results: &Results, caption: &str, columns: &[Headline]) -> Result<Sheet
         sheet.columns.push(number_column(&column.heading, &column.about));
         sheet.rows.iter_mut().zip(&values).for_each(|(row, values)| row.push(cell(mean(values))));
         let cells = (0..groups.len()).map(|row| (row, at)).collect();
-        shown.push(Shown { contest: Contest { better: column.better, values }, cells });
+        shown.push(ShownMetric { contest: Contest { better: column.better, values }, cells });
     }
     mark(&mut sheet, results.contents.design(), shown);
     Ok(sheet)
@@ -325,11 +325,11 @@ pub(crate) fn push_means(
     leading: Vec<String>,
     better: Better,
     values: Vec<Vec<Option<f64>>>,
-) -> Shown {
+) -> ShownMetric {
     let (row, first) = (sheet.rows.len(), leading.len());
     sheet.rows.push(leading.into_iter().chain(values.iter().map(|values| cell(mean(values)))).collect());
     let cells = (0..values.len()).map(|policy| (row, policy + first)).collect();
-    Shown { contest: Contest { better, values }, cells }
+    ShownMetric { contest: Contest { better, values }, cells }
 }
 
 pub(crate) fn cell(mean: Option<Interval>) -> String {

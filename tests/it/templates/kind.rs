@@ -8,7 +8,7 @@ use plimsoll_charts::figure::{Panel, Series, points};
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, data, x_axis};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, split};
 use crate::requests::field::Datum;
 use crate::requests::rows::FigureRows;
@@ -23,7 +23,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-fn template(request: &Request, rows: &FigureRows) -> Picture {
+fn template(request: &FigureRequest, rows: &FigureRows) -> Picture {
     let (facets, names, groups) = split(&rows.rows);
     let mut panels: Vec<Panel> = Vec::new();
     for (title, curves) in facets.iter().zip(&groups) {

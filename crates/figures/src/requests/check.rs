@@ -31,7 +31,7 @@ pub struct Scope {
 
 /// A requested figure, checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct FigureRequest {
     /// The name, which is the stem of its files.
     pub name: String,
     pub(super) kind: FigureKind,
@@ -77,7 +77,7 @@ impl FilterValue {
     }
 }
 
-impl Request {
+impl FigureRequest {
     /// Returns the shown columns of the `runs` table.
     pub(super) fn metrics(&self) -> impl Iterator<Item = &str> {
         let shown = self.builtin().is_none() && self.table == Table::Runs;
@@ -143,12 +143,12 @@ impl Checker<'_> {
         Error::plan(self.key(key), format!("'{name}'"), format!("{listed} (did you mean {}?)", meant.join(" or ")))
     }
 
-    pub fn request(&self, paper: Paper) -> Result<Request> {
+    pub fn request(&self, paper: Paper) -> Result<FigureRequest> {
         let file = self.file;
         let kind =
             FigureKind::parse(&file.kind).ok_or_else(|| self.unknown("kind", &file.kind, FigureKind::names()))?;
         let table = self.table(kind)?;
-        let request = Request {
+        let request = FigureRequest {
             name: file.name.clone().unwrap_or_else(|| file.kind.clone()),
             table,
             x: None,
@@ -184,7 +184,7 @@ impl Checker<'_> {
     }
 
     /// Checks that a request for a built-in figure has no keys about its content, which is fixed.
-    fn nothing_else(&self, request: Request) -> Result<Request> {
+    fn nothing_else(&self, request: FigureRequest) -> Result<FigureRequest> {
         let file = self.file;
         let given = [
             ("table", file.table.is_some()),
@@ -285,7 +285,7 @@ impl Checker<'_> {
         }
     }
 
-    fn fields(&self, request: Request, kind: &KindRow) -> Result<Request> {
+    fn fields(&self, request: FigureRequest, kind: &KindRow) -> Result<FigureRequest> {
         let (file, table) = (self.file, request.table);
         let columns = FigureColumn::all(table, &self.scope.dims);
         let field = |key: &str, name: &str| self.field(key, name, &columns);
@@ -360,7 +360,7 @@ impl Checker<'_> {
             file.filter.iter().map(|(name, value)| self.filter(name, value, &columns)).collect::<Result<_>>()?;
         let (series, facet) = (series.unwrap_or_default(), facet.unwrap_or_default());
         let scale = self.scale(y.len())?;
-        Ok(Request { x, y, rows, series, facet, filter, stat, scale, ..request })
+        Ok(FigureRequest { x, y, rows, series, facet, filter, stat, scale, ..request })
     }
 
     /// Returns the field of a name: `policy`, `cell`, `seed`, `metric`, an axis (or the last words of its name), or a column of the table.

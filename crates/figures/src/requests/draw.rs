@@ -3,7 +3,7 @@
 use plimsoll_base::error::Result;
 use plimsoll_charts::figure::{Axis, Chart, Data, Measure};
 
-use super::check::Request;
+use super::check::FigureRequest;
 use super::field::{Field, FigureColumn};
 use super::kind::Stat;
 use super::kinds::Draw;
@@ -29,7 +29,7 @@ pub(super) struct Picture {
     pub caption: String,
 }
 
-impl Request {
+impl FigureRequest {
     /// Draws the figure. Errors: a damaged table.
     pub(super) fn draw(&self, whole: &Whole) -> Result<Gallery> {
         let draw = match self.kind.row().map(|kind| &kind.draw) {

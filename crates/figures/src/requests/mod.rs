@@ -15,7 +15,7 @@ mod suits;
 use std::path::Path;
 
 use check::Checker;
-pub use check::{Request, Scope};
+pub use check::{FigureRequest, Scope};
 pub use field::heading;
 use file::{AllFile, FigureFile};
 use kind::FigureKind;
@@ -53,7 +53,7 @@ pub struct Requests {
     /// The default size of figures.
     pub paper: Paper,
     /// The requested figures, in order; if empty, the figures of every report are drawn.
-    pub list: Vec<Request>,
+    pub list: Vec<FigureRequest>,
 }
 
 impl Requests {
@@ -74,7 +74,7 @@ impl Requests {
             None => &[][..],
             Some(node) => node.list().ok_or_else(|| node.place.wrong("figure", "expected tables [[figure]]"))?,
         };
-        let mut list: Vec<Request> = Vec::new();
+        let mut list: Vec<FigureRequest> = Vec::new();
         for (at, item) in items.iter().enumerate() {
             let file: FigureFile = item.read()?;
             let named = file.name.is_some();
@@ -137,7 +137,7 @@ impl Requests {
     /// Returns the columns of the `runs` table that the figures show, in their order.
     pub fn metrics(&self) -> Vec<String> {
         let mut metrics: Vec<String> = Vec::new();
-        for name in self.list.iter().flat_map(Request::metrics) {
+        for name in self.list.iter().flat_map(FigureRequest::metrics) {
             if !metrics.iter().any(|known| known == name) {
                 metrics.push(name.to_owned());
             }
@@ -198,7 +198,7 @@ impl Requests {
 
 /// Returns one figure per headline metric, over the first axis and with panels for the other axes. Without axes, the figures rank the
 /// policies; there are none if the policies are few.
-fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<Request>> {
+fn sensible_ones(scope: &Scope, paper: Paper) -> Result<Vec<FigureRequest>> {
     let (first, others) = scope.axes.split_first().map_or((None, &[][..]), |(first, others)| (Some(first), others));
     let kind = match first {
         None if scope.policies.len() <= MANY => return Ok(Vec::new()),

@@ -17,7 +17,7 @@ use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 use plimsoll_store::frame::Frame;
 
-use super::check::{Request, Scope};
+use super::check::{FigureRequest, Scope};
 use super::field::{Datum, Field, FigureColumn, ValueSource};
 use super::kinds::X;
 
@@ -160,7 +160,7 @@ pub(super) struct FigureRows {
     pub baseline: String,
 }
 
-impl Request {
+impl FigureRequest {
     /// Reads the rows, cell by cell, policy by policy, seed by seed, in the order of the table.
     pub(super) fn rows(&self, whole: &Whole) -> Result<FigureRows> {
         let settings = std::iter::once("policy").chain(whole.axes.iter().map(String::as_str));
@@ -250,7 +250,7 @@ fn weight(table: Table) -> Option<&'static str> {
 
 /// The rows of one run in a table, and the request that reads them.
 struct Of<'a> {
-    request: &'a Request,
+    request: &'a FigureRequest,
     cell: &'a str,
     axes: &'a [String],
     results: &'a Results,
@@ -259,7 +259,7 @@ struct Of<'a> {
 }
 
 /// The values of a field in the rows of a run.
-enum Values {
+enum RowValues {
     Same(Datum),
     Numbers(Vec<Option<f64>>),
     Texts(Vec<String>),
@@ -267,13 +267,13 @@ enum Values {
     Shown,
 }
 
-impl Values {
+impl RowValues {
     fn at(&self, row: usize, shown: &str) -> Option<Datum> {
         match self {
-            Values::Same(datum) => Some(datum.clone()),
-            Values::Numbers(values) => values[row].map(Datum::Number),
-            Values::Texts(values) => Some(Datum::Text(values[row].clone())),
-            Values::Shown => Some(Datum::Text(shown.to_owned())),
+            RowValues::Same(datum) => Some(datum.clone()),
+            RowValues::Numbers(values) => values[row].map(Datum::Number),
+            RowValues::Texts(values) => Some(Datum::Text(values[row].clone())),
+            RowValues::Shown => Some(Datum::Text(shown.to_owned())),
         }
     }
 }
@@ -294,18 +294,18 @@ impl Of<'_> {
         })
     }
 
-    fn values(&self, field: &Field) -> Result<Values> {
+    fn values(&self, field: &Field) -> Result<RowValues> {
         Ok(match field {
-            Field::Policy => Values::Same(Datum::Text(self.results.contents.policies[self.part.policy].clone())),
-            Field::Cell => Values::Same(Datum::Text(self.cell.to_owned())),
+            Field::Policy => RowValues::Same(Datum::Text(self.results.contents.policies[self.part.policy].clone())),
+            Field::Cell => RowValues::Same(Datum::Text(self.cell.to_owned())),
             Field::Seed => {
                 let seed = self.results.contents.seeds.get(self.part.run).copied().flatten();
-                Values::Same(Datum::Number(seed.unwrap_or(self.part.run as u64) as f64))
+                RowValues::Same(Datum::Number(seed.unwrap_or(self.part.run as u64) as f64))
             }
-            Field::Metric => Values::Shown,
-            Field::Axis(at, ..) => Values::Same(Datum::of_axis(&self.axes[*at])),
-            Field::Column(column) if column.text => Values::Texts(self.part.names(&column.name)?),
-            Field::Column(column) => Values::Numbers(self.column(column)?),
+            Field::Metric => RowValues::Shown,
+            Field::Axis(at, ..) => RowValues::Same(Datum::of_axis(&self.axes[*at])),
+            Field::Column(column) if column.text => RowValues::Texts(self.part.names(&column.name)?),
+            Field::Column(column) => RowValues::Numbers(self.column(column)?),
         })
     }
 
@@ -314,14 +314,14 @@ impl Of<'_> {
         let all = |fields: &[Field]| fields.iter().map(|field| self.values(field)).collect::<Result<Vec<_>>>();
         let at: Vec<Field> = request.x.iter().chain(&request.rows).cloned().collect();
         let (at, series, facet) = (all(&at)?, all(&request.series)?, all(&request.facet)?);
-        let filter: Vec<Values> =
+        let filter: Vec<RowValues> =
             request.filter.iter().map(|(field, _)| self.values(field)).collect::<Result<Vec<_>>>()?;
         let weights = weight(request.table).map(|name| self.part.numbers(name)).transpose()?;
         let each = u64::from(matches!(request.table, Table::Jobs | Table::Tasks));
         for (column, scale) in request.y.iter().zip(&request.scale) {
             let shown = &column.name;
             for (nth, y) in self.column(column)?.into_iter().enumerate() {
-                let passes = |(values, (_, wanted)): (&Values, &(Field, Vec<super::check::FilterValue>))| {
+                let passes = |(values, (_, wanted)): (&RowValues, &(Field, Vec<super::check::FilterValue>))| {
                     values.at(nth, shown).is_some_and(|value| wanted.iter().any(|one| one.fits(&value)))
                 };
                 if !filter.iter().zip(&request.filter).all(passes) {
@@ -329,7 +329,7 @@ impl Of<'_> {
                 }
                 let Some(y) = y.filter(|y| y.is_finite()) else { continue };
                 let Some(at) = at.iter().map(|one| one.at(nth, shown)).collect::<Option<Vec<_>>>() else { continue };
-                let label = |fields: &[Field], values: &[Values]| {
+                let label = |fields: &[Field], values: &[RowValues]| {
                     let words = fields.iter().zip(values);
                     let words = words.map(|(field, one)| match field {
                         Field::Metric => column.heading.clone(),
@@ -387,24 +387,24 @@ impl<T: Clone + Eq + Hash> NameOrder<T> {
 
 /// A canonical form of a value for comparisons.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Mark {
+pub(super) enum RowMark {
     Number(u64),
     Text(String),
 }
 
-impl Mark {
-    pub fn from_datum(datum: &Datum) -> Mark {
+impl RowMark {
+    pub fn from_datum(datum: &Datum) -> RowMark {
         match datum {
             // Positive and negative zero are equal.
-            Datum::Number(value) => Mark::Number((value + 0.0).to_bits()),
-            Datum::Text(text) => Mark::Text(text.clone()),
+            Datum::Number(value) => RowMark::Number((value + 0.0).to_bits()),
+            Datum::Text(text) => RowMark::Text(text.clone()),
         }
     }
 
     pub fn datum(&self) -> Datum {
         match self {
-            Mark::Number(bits) => Datum::Number(f64::from_bits(*bits)),
-            Mark::Text(text) => Datum::Text(text.clone()),
+            RowMark::Number(bits) => Datum::Number(f64::from_bits(*bits)),
+            RowMark::Text(text) => Datum::Text(text.clone()),
         }
     }
 }
@@ -424,7 +424,7 @@ pub(super) struct Means {
 
 impl Means {
     /// Computes one value per run with the figure's statistic, then the mean of the runs of each seed, then the mean over seeds.
-    pub fn new(request: &Request, all: &FigureRows) -> Means {
+    pub fn new(request: &FigureRequest, all: &FigureRows) -> Means {
         let rows = &all.rows;
         let (mut facets, mut series) = (NameOrder::new(), NameOrder::new());
         let mut places = [NameOrder::new(), NameOrder::new()];
@@ -432,7 +432,7 @@ impl Means {
         for row in rows {
             let mut key = [facets.place(&row.facet), series.place(&row.series), 0, 0];
             for (nth, datum) in row.at.iter().enumerate().take(2) {
-                key[2 + nth] = places[nth].place(&Mark::from_datum(datum));
+                key[2 + nth] = places[nth].place(&RowMark::from_datum(datum));
             }
             let group = groups.entry(key).or_default();
             group.0.entry(row.run).or_default().push(row.y);
@@ -447,7 +447,7 @@ impl Means {
             let values = runs.iter().map(|(run, values)| (*run, request.stat.value(values)));
             Some((key, (all.mean(values)?, weight)))
         };
-        let places = places.map(|order| order.all.iter().map(Mark::datum).collect());
+        let places = places.map(|order| order.all.iter().map(RowMark::datum).collect());
         let bounds = request.bounds(rows.iter().map(|row| row.y));
         let cells = groups.into_iter().filter_map(of_group).collect();
         Means { averaged, facets: facets.all, series: series.all, places, cells, bounds }

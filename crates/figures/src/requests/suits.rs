@@ -3,13 +3,13 @@
 use plimsoll_base::error::{Error, Result};
 use plimsoll_results::schema::Table;
 
-use super::check::{Checker, FilterValue, Request};
+use super::check::{Checker, FigureRequest, FilterValue};
 use super::field::{Datum, Field, FigureColumn};
 use super::kinds::{Draw, KindRow, X};
 
 impl Checker<'_> {
     /// Checks that the kind can show the request.
-    pub(super) fn suits(&self, request: &Request, kind: &KindRow) -> Result<()> {
+    pub(super) fn suits(&self, request: &FigureRequest, kind: &KindRow) -> Result<()> {
         let numbers = |field: &Field| match field {
             Field::Axis(at, ..) => {
                 self.scope.axes[*at].1.iter().all(|text| matches!(Datum::of_axis(text), Datum::Number(_)))
@@ -56,7 +56,7 @@ impl Checker<'_> {
 
     /// Checks that each distribution is of one policy and one cell. Errors: the policy or an axis has several values after the filter, but
     /// is not used as x, rows, series or facet.
-    pub(super) fn keyed(&self, request: &Request) -> Result<()> {
+    pub(super) fn keyed(&self, request: &FigureRequest) -> Result<()> {
         let named = || request.x.iter().chain(&request.rows).chain(&request.series).chain(&request.facet);
         let passing = |field: &Field, values: &[String], datum: &dyn Fn(&str) -> Datum| -> Vec<String> {
             let own = request.filter.iter().filter(|(one, _)| one == field);

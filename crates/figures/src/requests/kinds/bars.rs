@@ -4,7 +4,7 @@ use plimsoll_charts::figure::{BarPanel, BarSeries, Category, Data, Interval, bar
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, category, key, names_axis, x_name, y_name};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, over};
 use crate::requests::field::{Datum, Field};
 use crate::requests::rows::Means;
@@ -20,7 +20,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws means over names, with whiskers.
-fn bars(request: &Request, means: &Means) -> Picture {
+fn bars(request: &FigureRequest, means: &Means) -> Picture {
     let whiskers = request.bands.unwrap_or(true);
     let order: Vec<usize> = (0..means.places[0].len()).collect();
     let at = |facet: usize, series: usize, place: usize| means.at(facet, series, place, 0);

@@ -4,9 +4,9 @@ use plimsoll_charts::figure::{BoxPanel, BoxSeries, Category, Data, Spread, boxes
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, category, key, names_axis, x_name};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::Picture;
-use crate::requests::rows::{FigureRow, Mark, NameOrder};
+use crate::requests::rows::{FigureRow, NameOrder, RowMark};
 
 pub(super) static ROW: KindRow = KindRow {
     name: "box",
@@ -20,11 +20,11 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws distributions over names, of all runs together.
-fn boxed(request: &Request, rows: &[FigureRow]) -> Picture {
+fn boxed(request: &FigureRequest, rows: &[FigureRow]) -> Picture {
     let (mut facets, mut series, mut places) = (NameOrder::new(), NameOrder::new(), NameOrder::new());
     let mut groups: std::collections::HashMap<(usize, usize, usize), Vec<f64>> = std::collections::HashMap::new();
     for row in rows {
-        let place = row.at.first().map_or(Mark::Text(String::new()), Mark::from_datum);
+        let place = row.at.first().map_or(RowMark::Text(String::new()), RowMark::from_datum);
         let key = (facets.place(&row.facet), series.place(&row.series), places.place(&place));
         groups.entry(key).or_default().push(row.y);
     }

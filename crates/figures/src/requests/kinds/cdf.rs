@@ -7,7 +7,7 @@ use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, STEPS, X, beside};
 use crate::numbers::{capital, thousands};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, list, lower, split};
 use crate::requests::rows::{FigureRow, FigureRows};
 
@@ -27,7 +27,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws distributions: of all runs together, or with bands the mean of the runs' distributions.
-fn cdf(request: &Request, all: &FigureRows) -> Picture {
+fn cdf(request: &FigureRequest, all: &FigureRows) -> Picture {
     let rows = &all.rows;
     let (facets, names, groups) = split(rows);
     let bands = request.bands.unwrap_or(false);

@@ -6,7 +6,7 @@ use plimsoll_results::folder::DIFFERENCES;
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, tall};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::Picture;
 use crate::requests::field::{Datum, Field};
 use crate::requests::rows::{NameOrder, Whole};
@@ -22,7 +22,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws the differences between the policies and the baseline, from the table of differences. `None` if there is no such table.
-fn difference(request: &Request, whole: &Whole) -> Result<Option<Picture>> {
+fn difference(request: &FigureRequest, whole: &Whole) -> Result<Option<Picture>> {
     let Some(table) = whole.table(DIFFERENCES)? else { return Ok(None) };
     let (policies, baselines, metrics) = (table.names("policy")?, table.names("baseline")?, table.names("metric")?);
     let designs = table.names("design")?;

@@ -4,7 +4,7 @@ use plimsoll_charts::figure::{Axis, Category, Data, HEAT_ROW, HeatPanel, Measure
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, names_axis, tall, x_name, y_name};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, list};
 use crate::requests::field::Datum;
 use crate::requests::rows::Means;
@@ -21,7 +21,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws means over two axes.
-fn map(request: &Request, means: &Means) -> Picture {
+fn map(request: &FigureRequest, means: &Means) -> Picture {
     let columns: Vec<usize> = means.sorted();
     let mut rows: Vec<usize> = (0..means.places[1].len()).collect();
     if means.places[1].iter().all(|place| matches!(place, Datum::Number(_))) {

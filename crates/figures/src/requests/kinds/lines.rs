@@ -4,7 +4,7 @@ use plimsoll_charts::figure::{Join, Panel, Series, small_multiples};
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, beside, data, x_axis};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{FEW, Picture, over};
 use crate::requests::field::Datum;
 use crate::requests::rows::{FigureRows, Means};
@@ -20,7 +20,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws means over numbers, with bands.
-fn lines(request: &Request, rows: &FigureRows) -> Picture {
+fn lines(request: &FigureRequest, rows: &FigureRows) -> Picture {
     let means = Means::new(request, rows);
     let order = means.sorted();
     let bands = request.bands.unwrap_or(true);

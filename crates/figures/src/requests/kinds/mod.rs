@@ -19,7 +19,7 @@ use plimsoll_base::error::Result;
 use plimsoll_charts::figure::{Axis, Category, Chart, Data, Measure, Panel};
 use plimsoll_results::schema::Table;
 
-use super::check::Request;
+use super::check::FigureRequest;
 use super::draw::Picture;
 use super::field::Field;
 use super::rows::{FigureRows, Series, Whole};
@@ -58,7 +58,7 @@ pub(super) struct KindRow {
     /// The drawing function.
     pub draw: Draw,
     /// Whether a figure shows all rows of a curve as one distribution. Every setting with several values then needs a key.
-    pub mixes: fn(&Request) -> bool,
+    pub mixes: fn(&FigureRequest) -> bool,
 }
 
 /// The horizontal axis of a kind.
@@ -77,9 +77,9 @@ pub(super) enum X {
 /// The drawing function of a kind, by its input.
 pub(super) enum Draw {
     /// From the rows of its table.
-    Rows(fn(&Request, &FigureRows) -> Picture),
+    Rows(fn(&FigureRequest, &FigureRows) -> Picture),
     /// From the differences of policies; `None` if there are none.
-    Differences(fn(&Request, &Whole) -> Result<Option<Picture>>),
+    Differences(fn(&FigureRequest, &Whole) -> Result<Option<Picture>>),
 }
 
 impl KindRow {
@@ -109,28 +109,28 @@ impl fmt::Debug for KindRow {
     }
 }
 
-fn x_name(request: &Request) -> &str {
+fn x_name(request: &FigureRequest) -> &str {
     request.x.as_ref().map_or("x", Field::name)
 }
 
-fn y_name(request: &Request) -> &str {
+fn y_name(request: &FigureRequest) -> &str {
     if request.y.len() == 1 { &request.y[0].name } else { "value" }
 }
 
 /// Returns the horizontal axis of numbers.
-fn x_axis(request: &Request) -> Axis {
+fn x_axis(request: &FigureRequest) -> Axis {
     request.x.as_ref().map(Field::axis).unwrap_or_default()
 }
 
 /// Returns the horizontal axis of names.
-fn names_axis(request: &Request) -> Axis {
+fn names_axis(request: &FigureRequest) -> Axis {
     // Names in seconds have their unit in the label, since no axis adds it.
     let axis = x_axis(request);
     let unit = if axis.measure == Measure::Seconds { " (s)" } else { "" };
     Axis::number(format!("{}{unit}", axis.label))
 }
 
-fn data(request: &Request, panels: &[Panel]) -> Data {
+fn data(request: &FigureRequest, panels: &[Panel]) -> Data {
     Data::of_panels(["panel", "series", x_name(request), y_name(request)], panels)
 }
 
@@ -147,7 +147,7 @@ fn category(label: String, weight: u64, what: Option<&str>) -> Category {
 }
 
 /// Returns the colour key of a series. Without series, all bars have one key, unless each bar is a policy and is coloured by its name.
-fn key(request: &Request, name: &Series) -> String {
+fn key(request: &FigureRequest, name: &Series) -> String {
     match name.key.is_empty() && request.x != Some(Field::Policy) {
         true => "all".to_owned(),
         false => name.key.clone(),
@@ -160,7 +160,7 @@ fn beside(rows: &FigureRows, chart: Chart) -> Chart {
 }
 
 /// Returns a chart that is as high as its rows need, unless the plan states the height.
-fn tall(request: &Request, chart: Chart, height: f64) -> Chart {
+fn tall(request: &FigureRequest, chart: Chart, height: f64) -> Chart {
     let height = request.paper.height.unwrap_or(height);
     Chart { size_pt: (chart.size_pt.0, height), ..chart }
 }

@@ -5,7 +5,7 @@ use plimsoll_charts::figure::{Axis, Data, FOREST_ROW, ForestPanel, ForestRow, In
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, tall, y_name};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, over};
 use crate::requests::kind::Stat;
 use crate::requests::rows::{FigureRows, Means};
@@ -21,7 +21,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Returns the sign that makes the least value of a panel the best.
-fn sign(request: &Request, panel: &str) -> f64 {
+fn sign(request: &FigureRequest, panel: &str) -> f64 {
     let headed = request.y.iter().position(|column| panel.split(", ").any(|word| word == column.heading));
     let at = headed.unwrap_or(0);
     let better = if request.stat == Stat::Count { Better::Neither } else { request.y[at].better };
@@ -49,7 +49,7 @@ fn order(panels: &[Vec<Option<f64>>]) -> Vec<usize> {
 }
 
 /// Draws means in order, the best first.
-fn ranked(request: &Request, rows: &FigureRows) -> Picture {
+fn ranked(request: &FigureRequest, rows: &FigureRows) -> Picture {
     let means = Means::new(request, rows);
     let whiskers = request.bands.unwrap_or(true);
     let all = 0..means.series.len();

@@ -4,7 +4,7 @@ use plimsoll_charts::figure::{Chart, Panel, Series, points};
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, data, x_axis};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, split};
 use crate::requests::field::Datum;
 use crate::requests::rows::FigureRow;
@@ -20,7 +20,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws pairs of values, one point per row.
-fn scatter(request: &Request, rows: &[FigureRow]) -> Picture {
+fn scatter(request: &FigureRequest, rows: &[FigureRow]) -> Picture {
     let (facets, names, groups) = split(rows);
     let point = |row: &&FigureRow| if let Some(Datum::Number(x)) = row.at.first() { Some((*x, row.y)) } else { None };
     let panel = |(title, panel): (&String, &Vec<Vec<&FigureRow>>)| Panel {

@@ -8,7 +8,7 @@ use plimsoll_metrics::{mean, mean_interval};
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, STEPS, X, beside, data, x_axis};
-use crate::requests::check::Request;
+use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, over, split};
 use crate::requests::field::Datum;
 use crate::requests::rows::{FigureRow, FigureRows};
@@ -24,7 +24,7 @@ pub(super) static ROW: KindRow = KindRow {
 };
 
 /// Draws means over time, with bands; for one run its own steps.
-fn time(request: &Request, all_rows: &FigureRows) -> Picture {
+fn time(request: &FigureRequest, all_rows: &FigureRows) -> Picture {
     let FigureRows { rows, ends, grids, .. } = all_rows;
     let (facets, names, groups) = split(rows);
     let (mut panels, mut averaged) = (Vec::new(), BTreeSet::new());
@@ -109,7 +109,7 @@ impl Steps {
 
     /// Creates steps from rows in the order of time; the rows of one instant are reduced to one value. If there is a grid, it defines the
     /// instants, and those without a row have the value 0.
-    fn from_rows(request: &Request, rows: &[&FigureRow], end: f64, grid: &[f64]) -> Steps {
+    fn from_rows(request: &FigureRequest, rows: &[&FigureRow], end: f64, grid: &[f64]) -> Steps {
         let time = |row: &&FigureRow| if let Some(Datum::Number(time)) = row.at.first() { *time } else { 0.0 };
         let groups = rows.chunk_by(|a, b| time(a) == time(b));
         let value = |group: &[&FigureRow]| {
