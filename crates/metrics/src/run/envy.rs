@@ -21,9 +21,9 @@ use plimsoll_base::units::MAX_DIMS;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Envy {
     /// The largest envy among users with bounded envy, at least 0 (0.5 means half as many tasks again). It is 0 if it is within
-    /// [`TOLERANCE`]. `None` if no backlogged user can run any task with its own bundle.
+    /// `TOLERANCE`. `None` if no backlogged user can run any task with its own bundle.
     pub max_bounded: Option<f64>,
-    /// The number of users that envy another user by more than [`TOLERANCE`].
+    /// The number of users that envy another user by more than `TOLERANCE`.
     pub count: usize,
     /// The number of these users with unbounded envy: their own bundle runs no task, but another bundle would.
     pub unbounded: usize,

@@ -45,7 +45,7 @@ pub fn standings<'a>(
 pub struct Incentive {
     /// The smallest ratio.
     pub min_ratio: f64,
-    /// The number of users with a ratio more than [`TOLERANCE`] below 1.
+    /// The number of users with a ratio more than `TOLERANCE` below 1.
     pub below: usize,
     /// The number of evaluated users.
     pub users: usize,

@@ -165,7 +165,11 @@ fn labels_read_as_they_are_written() {
 #[test]
 fn every_wrong_label_has_its_line() {
     for (from, to, expected) in [
-        ("\"gpu\"", "\"gpu & ssd\"", "line 31: label.name: 'gpu & ssd' is no label; expected the name of a label (letters"),
+        (
+            "\"gpu\"",
+            "\"gpu & ssd\"",
+            "line 31: label.name: 'gpu & ssd' is no label; expected the name of a label (letters",
+        ),
         ("\"gpu\"", "\"!gpu\"", "line 31: label.name: '!gpu' is no label"),
         ("name = \"gpu\"\n", "", "line 30: label.name: is missing"),
         ("\"nic=100g\"", "\"gpu\"", "line 45: label.name: 'gpu' has a tree on line 31 already"),
