@@ -13,13 +13,23 @@ const SOURCES: [&str; 4] = ["crates", "src", "Cargo.toml", "Cargo.lock"];
 const ROOT: &str = "../..";
 
 fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    if !is_in_workspace() {
+        return packaged().into_iter().for_each(|commit| println!("cargo:rustc-env=PLIMSOLL_COMMIT={commit}"));
+    }
     // A source that is missing, as in a package of a registry, would cause a run at every build.
     let there = SOURCES.iter().map(|source| Path::new(ROOT).join(source)).filter(|source| source.exists());
     there.for_each(|source| println!("cargo:rerun-if-changed={}", source.display()));
-    println!("cargo:rerun-if-changed=build.rs");
     if let Some(commit) = commit().or_else(packaged) {
         println!("cargo:rustc-env=PLIMSOLL_COMMIT={commit}");
     }
+}
+
+/// Returns whether this package is in the folder of its workspace, rather than among the vendored sources of another project.
+fn is_in_workspace() -> bool {
+    let Some(here) = std::env::var_os("CARGO_MANIFEST_DIR") else { return false };
+    let there = Path::new(&here).join(ROOT).join("crates/results");
+    matches!((std::fs::canonicalize(there), std::fs::canonicalize(here)), (Ok(there), Ok(here)) if there == here)
 }
 
 /// Returns the last commit that changed a source. Returns `None` without Git, and in a folder that is not the root of a repository, such as

@@ -283,7 +283,7 @@ def plot(results: Results | str | os.PathLike, **more: Unpack[PlotOptions]) -> d
         InputError: The folder has no results, or an option is not accepted.
     """
     call(["plot", *options({**more, "quiet": True}), "--", results_folder(results, "results")])
-    return Results(results_folder(results, "results")).figures
+    return (results if isinstance(results, Results) else Results(results)).figures
 
 
 def trace_stats(trace: Any, **more: Unpack[TraceStatsOptions]) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def policies(name: str | None = None) -> Any:
     Raises:
         InputError: There is no policy of this name.
     """
-    return json.loads(call(["policies", "--format=json", *([] if name is None else ["--", name])]))
+    return json.loads(call(["policies", "--format=json", *([] if name is None else ["--", _call.text(name, "name")])]))
 
 
 def schema(*tables: str) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def schema(*tables: str) -> dict[str, Any]:
     Raises:
         InputError: There is no table of this name.
     """
-    return json.loads(call(["schema", "--format=json", "--", *tables]))
+    return json.loads(call(["schema", "--format=json", "--", *(_call.text(table, "tables") for table in tables)]))
 
 
 def read(folder: str | os.PathLike) -> Results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import keyword
 import math
 import numbers
 import os
@@ -127,8 +128,8 @@ OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
 
 
 def argument(option: str) -> str:
-    """Returns the keyword of an option: ``on_blocked`` for ``on-blocked``."""
-    return option.replace("-", "_")
+    """Returns the keyword of an option: ``on_blocked`` for ``on-blocked``, and ``from_`` for ``from``."""
+    return f"{option}_" if keyword.iskeyword(option) else option.replace("-", "_")
 
 
 def telling(command: str, text: tuple[str, str] | None, frames: Frames | None) -> Callable[[str], str]:
@@ -179,7 +180,8 @@ def options(given: Mapping[str, Any]) -> list[str]:
     ``from_="swf"`` is ``--from swf``, and a list repeats its option. Values None and False are omitted. Raises TypeError for a value of a type that `WORDS` does not have."""
     args = []
     for name, value in given.items():
-        flag = "--" + name.removesuffix("_").replace("_", "-")
+        option = name[:-1] if keyword.iskeyword(name[:-1]) else name
+        flag = "--" + option.replace("_", "-")
         if value is None or value is False:
             continue
         if value is True:
@@ -202,6 +204,13 @@ def word(value: Any, name: str, example: str = "") -> str:
         expected = "text, a number or the path of a file" + (f", such as {example}" if example else "")
         raise TypeError(f"{name}: a value of type {type(value).__name__} is not accepted; expected {expected}")
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def text(value: Any, name: str) -> str:
+    """Returns a text. Raises TypeError with the name of the argument for a value of another type."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{name}: a value of type {type(value).__name__} is not accepted; expected text")
 
 
 def named(policies: Any, frames: Frames) -> list[str]:

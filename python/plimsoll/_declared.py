@@ -13,43 +13,49 @@ class ResultTables:
     """The tables of results; each is present if it was written."""
 
     runs: Table
-    """one row per run: its summary."""
+    """One row per run: its summary."""
 
     users: Table
-    """one row per user and run: jobs, shares and delays of each."""
+    """One row per user and run: jobs, shares and delays of each."""
 
     jobs: Table
-    """one row per job and run, in order of completion; unfinished jobs last."""
+    """One row per job and run, in order of completion; unfinished jobs last."""
 
     tasks: Table
-    """one row per task and run, in order of completion (on request)."""
+    """One row per task and run, in order of completion (on request)."""
 
     usage: Table
-    """the log of changes of each user's running and waiting tasks: piecewise constant, so integrals are exact (on request)."""
+    """The log of changes of each user's running and waiting tasks: piecewise constant, so integrals are exact (on request)."""
 
     fairness: Table
-    """fairness and utilisation over time, on the sampling grid; a grid point without changes since the last has no row."""
+    """Fairness and utilisation over time, on the sampling grid; a grid point without changes since the last has no row."""
 
     shares: Table
-    """dominant share of every active user over time, on the sampling grid."""
+    """Dominant share of every active user over time, on the sampling grid."""
 
     groups: Table
-    """one row per group of users, resource and run: guarantees met and missed (policies with groups only); amounts in the display unit."""
+    """One row per group of users, resource and run: guarantees met and missed (policies with groups only); amounts in the display unit."""
 
     levels: Table
-    """quotas over time, on the sampling grid (policies with groups only), in the display unit; a row holds until the next of its group and resource."""
+    """Quotas over time, on the sampling grid (policies with groups only), in the display unit; a row holds until the next of its group and resource."""
 
     bins: Table
-    """completion time by job size, one row per bin and run."""
+    """Completion time by job size, one row per bin and run."""
 
     quantiles: Table
-    """quantiles of completion time, wait and slowdown of jobs, one row each."""
+    """Quantiles of completion time, wait and slowdown of jobs, one row each."""
 
     demands: Table
-    """submitted tasks by demand; tasks with demands in the same eighth of a power of two are one kind (first seed of each policy)."""
+    """Submitted tasks by demand; tasks with demands in the same eighth of a power of two are one kind (first seed of each policy)."""
 
     decisions: Table
-    """every attempt of every round, in order: launched, blocked (recorded once) or not admitted; and the sets that were not tried (on request)."""
+    """Every attempt of every round, in order: launched, blocked (recorded once) or not admitted; and the sets that were not tried (on request)."""
+
+    estimates: Table
+    """The estimate of each metric of each policy, with its interval."""
+
+    differences: Table
+    """The difference of each metric from the baseline, with its test."""
 
 
 class ReplayOptions(TypedDict, total=False):
@@ -73,7 +79,7 @@ class ReplayOptions(TypedDict, total=False):
     faults: str
     """How tasks fail, straggle and are backed up: any of fail=0.02,retries=3,straggle=0.05x4,backup=0.9x3 (docs/cluster.md)."""
 
-    machine_events: str
+    machine_events: str | os.PathLike[str]
     """A CSV of machine events: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)."""
 
     on_failure: str
@@ -262,3 +268,60 @@ class CourtOptions(TypedDict, total=False):
 
     keys: str | os.PathLike[str]
     """A file with the keys of both queues, as in a [[group]], optionally followed by [policy] (with --search; default: the keys with which the policy preempts)."""
+
+
+class CompareOptions(TypedDict, total=False):
+    """Options of `plimsoll compare`."""
+
+    metric: str | Sequence[str]
+    """Only this column of the runs table; may be given several times."""
+
+    all: bool
+    """Show all changes, not only statistically significant ones."""
+
+
+class PlotOptions(TypedDict, total=False):
+    """Options of `plimsoll plot`."""
+
+    only: str | Sequence[str]
+    """Only this figure: a name from the plan, or reduction, completion, demands, utilisation, shares, speeds, fairness, deviation, water or quotas; may be given several times."""
+
+    preset: str
+    """Draw for this width: acm, acm-wide, ieee, ieee-wide, usenix or slides."""
+
+    width: float
+    """Width in points."""
+
+
+class TraceStatsOptions(TypedDict, total=False):
+    """Options of `plimsoll trace stats`."""
+
+    from_: str
+    """Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb."""
+
+    tenants: str
+    """The users of a public format: job, one, column, qos, hash:K, round-robin:K, zipf:K:S."""
+
+    resource: str | Sequence[str]
+    """A resource of a canonical trace besides cpu, memory, gpu, disk, network and those of the machines; may be given several times."""
+
+    strict: bool
+    """Refuse a public format's rows with impossible values, which are otherwise dropped and counted."""
+
+    set: str | Sequence[str]
+    """Change a parameter of a public format, such as swim.map_bytes=134217728 or swf.memory=job; may be given several times."""
+
+    plan: str | os.PathLike[str]
+    """Take a generator's parameters from the [workload] table of this plan."""
+
+    seed: int
+    """Seed of a generator."""
+
+    machines: str
+    """Also show the load offered to these machines: 400x16c32g, or a .csv."""
+
+    published: bool
+    """Show Facebook's published distributions beside those of a trace, too."""
+
+    figure: str | os.PathLike[str]
+    """Draw demands, distributions and job sizes into this folder (SVG and PNG)."""

@@ -23,8 +23,9 @@ class Figure:
         path: The SVG file. Its folder may also have files of the same name that end in ``.png`` and ``.pdf``.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kept: Kept | None = None) -> None:
         self.path = path
+        self._kept = kept
 
     def _repr_svg_(self) -> str:
         return self.path.read_text(encoding="utf-8")
@@ -119,7 +120,7 @@ class Results(ResultTables):
     def figures(self) -> dict[str, Figure]:
         """The figures by name, in the order of their names; empty for a replay before `draw`."""
         paths = sorted((self.folder / "figures").glob("*.svg"))
-        return {path.stem: Figure(path) for path in paths}
+        return {path.stem: Figure(path, self._kept) for path in paths}
 
     @property
     def report(self) -> Path | None:

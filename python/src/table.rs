@@ -12,7 +12,7 @@ use plimsoll::output::requests::Whole;
 use plimsoll::output::schema::Table as TableKind;
 use plimsoll_store::arrow::{Files, import};
 use polars_arrow::ffi::{ArrowArrayStream, ArrowArrayStreamReader, export_iterator};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -66,7 +66,9 @@ impl Table {
 
     /// The rows as a `pandas.DataFrame`. Raises ImportError without pandas 3.0 or newer.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("pandas")?.getattr("DataFrame")?.call_method1("from_arrow", (slf,))
+        let frame = slf.py().import("pandas")?.getattr("DataFrame")?;
+        let from_arrow = frame.getattr("from_arrow");
+        from_arrow.map_err(|_| PyImportError::new_err("pandas 3.0 or newer is required"))?.call1((slf,))
     }
 
     fn __len__(&self) -> usize {

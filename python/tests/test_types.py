@@ -16,6 +16,9 @@ LINES = [
     ('plimsoll.replay("trace.csv", machines="2x2c2g", policies="drf", placement=3)', "placement"),
     ('plimsoll.check("drf", effort="quick", whole_task=True)', 'keyword argument "whole_task"'),
     ('plimsoll.court("kueue-14543", rounds="many")', "rounds"),
+    ('plimsoll.compare(results, results, metrics="wait_mean_s")', 'keyword argument "metrics"'),
+    ('plimsoll.plot(results, onyl="speeds")', 'keyword argument "onyl"'),
+    ('plimsoll.trace_stats("trace.csv", machine="2x2c2g")', 'keyword argument "machine"'),
     ('plimsoll.solve("instance.toml", polices=["drf"])', 'keyword argument "polices"'),
 ]
 

@@ -17,6 +17,9 @@ CALLS = [
     (lambda: replay(placment="spread"), TypeError, "'placment'.*did you mean 'placement'"),
     (lambda: replay(onblocked="stop"), TypeError, "'onblocked'.*did you mean 'on_blocked'"),
     (lambda: replay(seeds=3), TypeError, "'seeds'"),
+    (lambda: replay(form="swf"), TypeError, "'form'.*did you mean 'from_'"),
+    (lambda: replay(from_="swff"), plimsoll.InputError, "from_: 'swff'"),
+    (lambda: replay(ties_="lowest-id"), TypeError, "'ties_'"),
     (lambda: replay(placement="sprea"), plimsoll.InputError, "placement: 'sprea'.*spread"),
     (lambda: replay(placement={"rule": "spread"}), TypeError, "placement: a value of type dict"),
     (lambda: replay(ties=["lowest-id", "highest-id"]), plimsoll.InputError, "ties"),
@@ -49,6 +52,8 @@ CALLS = [
     (lambda: plimsoll.plot("nowhere"), plimsoll.InputError, "nowhere"),
     (lambda: plimsoll.plot(replay(), only="compl"), plimsoll.InputError, "compl"),
     (lambda: plimsoll.trace_stats("trace.csv", machine=MACHINES), TypeError, r"trace_stats\(\).*'machine'.*'machines'"),
+    (lambda: plimsoll.policies(3), TypeError, "name: a value of type int"),
+    (lambda: plimsoll.schema(3), TypeError, "tables: a value of type int"),
     (lambda: plimsoll.policies("dfr"), plimsoll.InputError, "'dfr'"),
     (lambda: plimsoll.schema("job"), plimsoll.InputError, "'job'"),
 ]

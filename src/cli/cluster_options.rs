@@ -1,5 +1,7 @@
 //! The settings of the cluster as options of the command line.
 
+use std::path::{Path, PathBuf};
+
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::engine::settings::{SETTINGS, SettingKind, SettingValues};
@@ -14,7 +16,7 @@ impl Args for ClusterOptions {
             let arg = Arg::new(setting.key).long(setting.option()).help((setting.help)());
             let arg = match setting.kind {
                 SettingKind::Text(name) => arg.value_name(name),
-                SettingKind::File => arg.value_name("FILE"),
+                SettingKind::File => arg.value_name("FILE").value_parser(clap::value_parser!(PathBuf)),
                 SettingKind::List(name) => arg.value_name(name).action(ArgAction::Append),
                 SettingKind::Switch => arg.action(ArgAction::SetTrue),
             };
@@ -28,6 +30,12 @@ impl Args for ClusterOptions {
     }
 }
 
+/// Returns the error for a path that a plan cannot contain.
+fn not_text(path: &Path) -> clap::Error {
+    let problem = format!("{}: the path is not UTF-8; expected the path of a file in UTF-8\n", path.display());
+    clap::Error::raw(clap::error::ErrorKind::InvalidUtf8, problem)
+}
+
 impl FromArgMatches for ClusterOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ClusterOptions, clap::Error> {
         let mut options = ClusterOptions::default();
@@ -38,6 +46,10 @@ impl FromArgMatches for ClusterOptions {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         for setting in SETTINGS {
             let values = match setting.kind {
+                SettingKind::File => match matches.get_one::<PathBuf>(setting.key) {
+                    Some(path) => vec![path.to_str().ok_or_else(|| not_text(path))?.to_owned()],
+                    None => Vec::new(),
+                },
                 SettingKind::Switch => Vec::from_iter(matches.get_flag(setting.key).then(|| "true".to_owned())),
                 _ => matches.get_many(setting.key).into_iter().flatten().cloned().collect(),
             };

@@ -10,7 +10,7 @@ use clap::ArgGroup;
 use super::cluster_options::ClusterOptions;
 use super::trace::RowOptions;
 use super::{Context, Format, run, separate_policies, threads};
-use crate::engine::settings::SETTINGS;
+use crate::engine::settings::{SETTINGS, SettingKind};
 use crate::error::{Error, Result};
 use crate::experiment::machines::ClusterFile;
 use crate::experiment::plan::{MeasureFile, PlanFile, TraceFile, WorkloadFile};
@@ -189,7 +189,9 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
     let drawn = args.thin.is_some() || args.estimates.is_some();
     let cluster = SETTINGS.iter().filter(|setting| setting.decides).map(|setting| {
-        let values = args.cluster.0.all(setting.key).to_vec();
+        let values = args.cluster.0.all(setting.key).iter();
+        let word = |value: &String| if setting.kind == SettingKind::File { shell::path(value) } else { value.clone() };
+        let values = values.map(word).collect();
         (setting.option(), values, (setting.default)().filter(|_| !setting.explicit))
     });
     let mut options =
@@ -251,7 +253,7 @@ fn command(args: &Args) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::settings::{Setting, SettingKind};
+    use crate::engine::settings::ClusterSetting;
     use clap::{CommandFactory, FromArgMatches};
 
     #[derive(clap::Parser)]
@@ -264,11 +266,11 @@ mod tests {
     #[test]
     fn every_setting_is_an_option() {
         for setting in SETTINGS {
-            let value = |setting: &Setting| match setting.kind {
+            let value = |setting: &ClusterSetting| match setting.kind {
                 SettingKind::Switch => format!("--{}", setting.option()),
                 _ => format!("--{}={}", setting.option(), setting.example),
             };
-            let other = setting.requires.and_then(Setting::find).map(value);
+            let other = setting.requires.and_then(ClusterSetting::find).map(value);
             let line = ["replay", "t.csv", "--machines=1x1c1g", "--policy=drf"].map(str::to_owned);
             let matches = Line::command().get_matches_from(line.into_iter().chain([value(setting)]).chain(other));
             let args = Args::from_arg_matches(&matches).expect("a command line");
@@ -277,6 +279,14 @@ mod tests {
                 deciding(&args).iter().any(|(name, values, _)| *name == setting.option() && values.len() == 1);
             assert_eq!(decides, setting.decides, "{}", setting.key);
         }
+    }
+
+    /// A path that begins with a hyphen is no option in the command that repeats a replay.
+    #[test]
+    fn the_command_has_paths_that_read_back() {
+        let line = ["replay", "t.csv", "--machines=1x1c1g", "--policy=drf", "--machine-events=-x.csv"];
+        let args = Args::from_arg_matches(&Line::command().get_matches_from(line)).expect("a command line");
+        assert!(command(&args).ends_with("--machine-events ./-x.csv"), "{}", command(&args));
     }
 
     /// A forgotten option would be missing from the digest of a run and from the command that repeats it.

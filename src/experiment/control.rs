@@ -11,7 +11,7 @@ use crate::control::setup::{AppId, Blacklist};
 use crate::control::world::World;
 use crate::control::world::plan::{Avoidance, Cost, Failures, Fault, Network, Script, Strike, Timing};
 use crate::error::{Error, Result, each};
-use crate::settings::{horizon, positive_span};
+use crate::settings::{any_span, horizon, positive_span};
 use crate::units::{MachineId, Span, Time, span};
 
 /// The control plane as written in the plan. Absent keys have the values of the scenarios.
@@ -195,10 +195,6 @@ impl ControlPlan {
         }
         Ok(plan)
     }
-}
-
-fn any_span(key: &str, text: &str) -> Result<Span> {
-    span(text).map_err(|_| Error::plan(key, format!("'{text}'"), "a time span such as 0s, 250ms, 15s or 2m"))
 }
 
 /// Parses two spans, where the first must be at least `least`, and the second not shorter than the first.

@@ -13,7 +13,7 @@ use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::plan::{WorkloadFile, WorkloadPlan};
 use super::single::RunEnvironment;
 use crate::engine::Options;
-use crate::engine::settings::{SETTINGS, Setting as ClusterSetting};
+use crate::engine::settings::{ClusterSetting, SETTINGS};
 use crate::error::{Error, Result};
 use crate::gym::{Features, Image, JobPool, Observation, Reward, Setting, all_of};
 use crate::settings::{SettingOrigin, positive_span};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use crate::cluster::{ClusterSpec, MachineGroup, Speed, events, file};
 use crate::engine::Options;
-use crate::engine::settings::{SETTINGS, Setting, SettingKind, SettingValues};
+use crate::engine::settings::{ClusterSetting, SETTINGS, SettingKind, SettingValues};
 use crate::error::{Error, Result, nearest};
 use crate::settings::{SettingOrigin, horizon};
 use crate::units::{Dim, Rounding, decimal};
@@ -30,7 +30,7 @@ pub struct ClusterFile {
 enum ClusterKey {
     Machines,
     Group,
-    Setting(&'static Setting),
+    ClusterSetting(&'static ClusterSetting),
 }
 
 /// The keys of the table `cluster`.
@@ -40,10 +40,10 @@ static KEYS: LazyLock<Vec<&'static str>> =
 impl<'de> Deserialize<'de> for ClusterKey {
     fn deserialize<D: Deserializer<'de>>(key: D) -> std::result::Result<ClusterKey, D::Error> {
         let key = String::deserialize(key)?;
-        match (key.as_str(), Setting::find(&key)) {
+        match (key.as_str(), ClusterSetting::find(&key)) {
             ("machines", _) => Ok(ClusterKey::Machines),
             ("group", _) => Ok(ClusterKey::Group),
-            (_, Some(setting)) => Ok(ClusterKey::Setting(setting)),
+            (_, Some(setting)) => Ok(ClusterKey::ClusterSetting(setting)),
             (_, None) => Err(de::Error::unknown_field(&key, &KEYS)),
         }
     }
@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for ClusterFile {
                     match key {
                         ClusterKey::Machines => file.machines = Some(map.next_value::<MachinesText>()?.0),
                         ClusterKey::Group => file.group = map.next_value()?,
-                        ClusterKey::Setting(setting) => {
+                        ClusterKey::ClusterSetting(setting) => {
                             let values = match setting.kind {
                                 SettingKind::Text(_) | SettingKind::File => vec![map.next_value()?],
                                 SettingKind::List(_) => map.next_value()?,
@@ -207,20 +207,20 @@ mod tests {
     use super::*;
 
     /// Returns a cluster with the example of a setting and, if the setting requires another one, the example of that one.
-    fn with_example(setting: &'static Setting) -> ClusterFile {
-        let entry = |setting: &'static Setting| match setting.kind {
+    fn with_example(setting: &'static ClusterSetting) -> ClusterFile {
+        let entry = |setting: &'static ClusterSetting| match setting.kind {
             SettingKind::Text(_) | SettingKind::File => format!("{} = '{}'\n", setting.key, setting.example),
             SettingKind::List(_) => format!("{} = ['{}']\n", setting.key, setting.example),
             SettingKind::Switch => format!("{} = {}\n", setting.key, setting.example),
         };
-        let other = setting.requires.and_then(Setting::find);
+        let other = setting.requires.and_then(ClusterSetting::find);
         let keys: String = [Some(setting), other].into_iter().flatten().map(entry).collect();
         toml::from_str(&format!("machines = '2x2c2g'\n{keys}")).expect(setting.key)
     }
 
     #[test]
     fn every_setting_is_a_key_that_pooled_clusters_refuse_if_they_do_not_support_it() {
-        let pooled = Setting::find("placement").expect("a setting");
+        let pooled = ClusterSetting::find("placement").expect("a setting");
         for setting in SETTINGS.iter().filter(|setting| setting.key != pooled.key) {
             let mut file = with_example(setting);
             assert_eq!(file.settings.text(setting.key), Some(setting.example));
@@ -229,6 +229,13 @@ mod tests {
             let refused = file.settings.options(SettingOrigin::InPlan);
             assert_eq!(refused.is_err(), setting.placed, "{}", setting.key);
         }
+    }
+
+    #[test]
+    fn a_setting_without_the_one_that_it_requires_is_an_error_with_its_name() {
+        let file: ClusterFile = toml::from_str("preempt_for = 'share'").expect("a text");
+        let error = file.settings.options(SettingOrigin::InPlan).expect_err("no preemption").to_string();
+        assert_eq!(error, "cluster.preempt_for: 'share' is not accepted; expected a value of cluster.preempt too");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::process::Command;
 use clap::ArgAction;
 use plimsoll::cluster::Placement;
 use plimsoll::column::{Better, Kind, Unit};
-use plimsoll::engine::settings::{SETTINGS, Setting, SettingKind};
+use plimsoll::engine::settings::{ClusterSetting, SETTINGS, SettingKind};
+use plimsoll::output::numbers::capital;
 use plimsoll::output::requests::kinds;
 use plimsoll::output::schema::Table;
 use plimsoll::policy::job_order::{ORDERS, USUAL};
@@ -44,13 +45,17 @@ fn code(name: &str) -> String {
 
 /// Returns the table of the settings of a cluster.
 fn settings() -> String {
-    let row = |setting: &Setting| {
+    let row = |setting: &ClusterSetting| {
         let value = match setting.kind {
-            SettingKind::Text(name) | SettingKind::List(name) => name.to_lowercase(),
+            SettingKind::Text(name) => name.to_lowercase(),
+            SettingKind::List(name) => format!("list of {}s", name.to_lowercase()),
             SettingKind::File => "file".to_owned(),
             SettingKind::Switch => "true or false".to_owned(),
         };
-        let refused = [("pooled", setting.placed), ("gym", setting.agent), ("`[control]`", setting.control.is_some())];
+        let agent = setting.agent || setting.requires.and_then(ClusterSetting::find).is_some_and(|other| other.agent);
+        // A control plane has failures of its own (`check_control`).
+        let control = setting.control.is_some() || setting.key == "events";
+        let refused = [("pooled", setting.placed), ("gym", agent), ("`[control]`", control)];
         let refused: Vec<&str> = refused.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
         let default = (setting.default)().map(code).unwrap_or_default();
         vec![code(setting.key), value, default, code(setting.example), (setting.help)(), refused.join(", ")]
@@ -156,7 +161,7 @@ fn python_names() -> String {
         \"\"\"The tables of results; each is present if it was written.\"\"\"\n"
             .to_owned();
     for table in Table::all() {
-        let about = table.meaning().trim_end_matches('.');
+        let about = capital(table.meaning().trim_end_matches('.'));
         text += &format!("\n    {}: Table\n    \"\"\"{about}.\"\"\"\n", table.name());
     }
     for (name, about) in [
@@ -337,7 +342,7 @@ fn listed(copy: &Path, list: &str, rows: &[(&str, &str)]) {
 }
 
 /// An additional setting.
-const NAP: &str = r#"    Setting {
+const NAP: &str = r#"    ClusterSetting {
         key: "nap",
         help: || "The time for which each user rests after a launch".to_owned(),
         agent: true,

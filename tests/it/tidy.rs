@@ -257,6 +257,7 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
             "names",
             "pinned",
             "resources",
+            "settings",
             "tree",
         ])
         .chain(CRATES)

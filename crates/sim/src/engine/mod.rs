@@ -6,7 +6,7 @@
 //!
 //! The engine has three layers. The *kernel* owns the state of a run and changes it by verbs. The *round* decides which tasks are
 //! launched. *Extensions* add behaviour at fixed points of the loop, such as faults and preemption requests. The round and the extensions
-//! read the kernel and call its verbs. The kernel calls neither, except that it asks the trait `Attempts` how long an attempt runs. The
+//! read the kernel and call its verbs. The kernel calls neither, except for the trait `Attempts`, which returns the duration of an attempt. The
 //! rules that rank users are in the policies, and the messages to workers are in a control; neither is part of the engine.
 
 mod check;

@@ -29,7 +29,7 @@ pub enum SettingKind {
 }
 
 /// A setting.
-pub struct Setting {
+pub struct ClusterSetting {
     /// The key in the table `cluster` of a plan.
     pub key: &'static str,
     /// The form of the value.
@@ -59,7 +59,7 @@ pub struct Setting {
 }
 
 /// A setting that affects results, is off by default, and is supported everywhere.
-const PLAIN: Setting = Setting {
+const PLAIN: ClusterSetting = ClusterSetting {
     key: "",
     kind: SettingKind::Text("SPAN"),
     default: || None,
@@ -76,8 +76,8 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings. They are read in this order.
-pub static SETTINGS: &[Setting] = &[
-    Setting {
+pub static SETTINGS: &[ClusterSetting] = &[
+    ClusterSetting {
         key: "placement",
         kind: SettingKind::Text("RULE"),
         default: || Some(Placement::default().name()),
@@ -89,7 +89,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.parse().map(|placement| options.placement = placement),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "on_blocked",
         kind: SettingKind::Text("RULE"),
         default: || Some(OnBlocked::default().name()),
@@ -107,7 +107,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "ties",
         kind: SettingKind::Text("RULE"),
         default: || Some(Ties::default().name()),
@@ -118,7 +118,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| Ties::parse(&given.key, given.text).map(|ties| options.ties = ties),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "slowdown",
         kind: SettingKind::Text("CURVE"),
         example: "1:1,1.25:4",
@@ -134,7 +134,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.parse().map(|curve| options.slowdown = Some(curve)),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "distance",
         kind: SettingKind::Text("FACTORS"),
         example: "1.1,1.3,2",
@@ -147,7 +147,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.parse().map(|factors| options.distance = Some(factors)),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "faults",
         kind: SettingKind::Text("PARTS"),
         example: "fail=0.02",
@@ -162,7 +162,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.parse().map(|faults| options.faults = Some(faults)),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "events",
         kind: SettingKind::File,
         example: "events.csv",
@@ -172,7 +172,7 @@ pub static SETTINGS: &[Setting] = &[
         placed: true,
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "on_failure",
         kind: SettingKind::Text("RULE"),
         default: || Some(OnFailure::default().name()),
@@ -181,7 +181,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| OnFailure::parse(&given.key, given.text).map(|rule| options.on_failure = rule),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "fall_back",
         // The delay in the evaluation of delay scheduling (Zaharia et al., EuroSys 2010).
         default: || Some("5s"),
@@ -199,7 +199,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "devices",
         kind: SettingKind::List("RESOURCE"),
         example: "gpu",
@@ -210,7 +210,7 @@ pub static SETTINGS: &[Setting] = &[
         placed: true,
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "hoard",
         help: || {
             "Let a gang reserve room for a part of its tasks, for this span at most; by default it reserves nothing until \
@@ -223,7 +223,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| positive_span(&given.key, given.text).map(|span| options.hoard = Some(span)),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "preempt",
         help: || "Let waiting tasks preempt running ones, this span after the request (0s: at once)".to_owned(),
         agent: true,
@@ -235,7 +235,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "preempt_for",
         kind: SettingKind::Text("TASKS"),
         example: "share",
@@ -252,7 +252,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "preempt_from",
         kind: SettingKind::Text("TASKS"),
         example: "same-user",
@@ -273,7 +273,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "min_run",
         help: || "Do not preempt a task that has run for less than this span".to_owned(),
         agent: true,
@@ -281,7 +281,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.span().map(|span| options.preemption_limits.min_run = span),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "stop_limit",
         kind: SettingKind::Text("LIMIT"),
         example: "10/60s",
@@ -296,7 +296,7 @@ pub static SETTINGS: &[Setting] = &[
         },
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "checkpoint",
         help: || "Let stopped tasks resume from a checkpoint at the last multiple of this span".to_owned(),
         agent: true,
@@ -305,7 +305,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.span().map(|span| options.preemption_limits.checkpoint = span),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "restart_delay",
         help: || "Additional time that a stopped task takes to resume".to_owned(),
         agent: true,
@@ -314,7 +314,7 @@ pub static SETTINGS: &[Setting] = &[
         read: |options, given| given.span().map(|span| options.preemption_limits.restart_delay = span),
         ..PLAIN
     },
-    Setting {
+    ClusterSetting {
         key: "audit",
         kind: SettingKind::Switch,
         example: "true",
@@ -332,9 +332,9 @@ pub static SETTINGS: &[Setting] = &[
 static NAMES: LazyLock<Vec<String>> =
     LazyLock::new(|| SETTINGS.iter().map(|setting| option(&format!("cluster.{}", setting.key))).collect());
 
-impl Setting {
+impl ClusterSetting {
     /// Returns the setting with a key.
-    pub fn find(key: &str) -> Option<&'static Setting> {
+    pub fn find(key: &str) -> Option<&'static ClusterSetting> {
         SETTINGS.iter().find(|setting| setting.key == key)
     }
 
@@ -392,7 +392,7 @@ pub struct SettingValues(BTreeMap<&'static str, Vec<String>>);
 
 impl SettingValues {
     /// Gives a setting these values; an empty list is no value.
-    pub fn insert(&mut self, setting: &'static Setting, values: Vec<String>) {
+    pub fn insert(&mut self, setting: &'static ClusterSetting, values: Vec<String>) {
         if !values.is_empty() {
             self.0.insert(setting.key, values);
         }

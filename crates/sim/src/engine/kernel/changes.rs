@@ -1,7 +1,7 @@
 //! The change log: the kernel's changes since a reader last read them, in order; and the users with changed accounts.
 //!
-//! A change is recorded only for the readers of this run that have subscribed to its kind, until they read it. For the policy and the recorder there are lists of changed users instead, which contain
-//! each user once.
+//! A change is recorded only for the readers of this run that have subscribed to its kind, until they read it. For the policy and the
+//! recorder there are lists of changed users instead, which contain each user once.
 
 use std::collections::VecDeque;
 use std::ops::BitOr;

@@ -39,7 +39,7 @@
 //! ```
 //!
 //! The diagram omits the control, which is called between the steps, and falling back, which precedes the round. The kernel calls no round
-//! and no extension, except that [`Attempts`] states the course of an attempt. Extensions read past changes from the [`ChangeLog`].
+//! and no extension, except for [`Attempts`], which returns the duration of an attempt. Extensions read past changes from the [`ChangeLog`].
 
 pub mod agenda;
 mod arrive;
