@@ -374,6 +374,7 @@ fn a_run_begins_with_waiting_tasks_before_running_ones() {
     let mut engine = engine::Engine::new(parties, cluster, Weights::default(), &options).expect("a run");
     assert!(engine.enter(Time::ZERO).expect("a row"));
     engine.begin(&[(MachineId(0), 1)], Time::ZERO).expect("room for one");
+    engine.run_idle_round().expect("a round");
     while engine.step().expect("an instant").is_some() {}
     engine.finish().expect("an end");
     let ended: Vec<(&str, u64, u64)> =
