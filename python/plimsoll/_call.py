@@ -180,7 +180,7 @@ def options(given: Mapping[str, Any]) -> list[str]:
     ``from_="swf"`` is ``--from swf``, and a list repeats its option. Values None and False are omitted. Raises TypeError for a value of a type that `WORDS` does not have."""
     args = []
     for name, value in given.items():
-        option = name[:-1] if keyword.iskeyword(name[:-1]) else name
+        option = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
         flag = "--" + option.replace("_", "-")
         if value is None or value is False:
             continue
