@@ -9,6 +9,7 @@ use crate::policy::Registry;
 
 /// Whole tasks instead of divisible ones.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[group(skip)]
 pub struct Args {
     /// Serve whole tasks one by one in the policy's order; ceei and bmf serve the user furthest below its target
     #[arg(long)]

@@ -14,6 +14,7 @@ pub const POLICY: &str = "quota";
 /// How runtime quotas are computed, for an instance of groups.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Quota groups")]
+#[group(skip)]
 pub struct Args {
     /// The meaning of a min [default: min-plus-share]
     #[arg(long, value_parser = named(Variant::ALL), value_name = "VARIANT")]
