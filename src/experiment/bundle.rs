@@ -15,9 +15,9 @@ use super::study::receipt::{Receipt, ReceiptState};
 use crate::error::{Error, Result};
 use crate::output::archive::{self, Content, Sum};
 use crate::output::file::{digest_of, is_temporary};
+use crate::output::folder::REQUESTS;
 use crate::output::folder::{Contents, ESTIMATES, FILE as CONTENTS, RECEIPTS, StudyRecord, of_cell, receipts};
 use crate::output::manifest::Manifest;
-use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
 use crate::rows;
 use records::{RecordedState, Records};
@@ -113,8 +113,8 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
         }
     }
     check_name(&packed.name)?;
-    let figures = rows::read_text_if_there(&folder.join(FIGURES))?.unwrap_or_default();
-    records.add(folder, folder, FIGURES, Some(digest_of(figures.as_bytes())));
+    let figures = rows::read_text_if_there(&folder.join(REQUESTS))?.unwrap_or_default();
+    records.add(folder, folder, REQUESTS, Some(digest_of(figures.as_bytes())));
     if packed.has_runs {
         for cell in &cells {
             packed.cell(folder, cell, &mut records)?;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::output::file::digest_of;
+use crate::output::folder::REQUESTS;
 use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, add_sources, digest_of_sources};
 use crate::output::manifest::{FILE as MADE, FileState, Manifest};
 use crate::output::numbers::count;
-use crate::output::requests::FILE as FIGURES;
 use crate::output::sealed;
 use crate::output::shell::quoted;
 
@@ -70,7 +70,7 @@ impl Records {
         let tables = self.tables.get(place).map(digest_of_sources);
         let mut outdated = Vec::new();
         for (name, state) in made.states(place) {
-            let is_outdated = tables.is_some() && name != FIGURES && made.sources.get(&name) != tables.as_ref();
+            let is_outdated = tables.is_some() && name != REQUESTS && made.sources.get(&name) != tables.as_ref();
             let digest = made.files.remove(&name).filter(|_| state == FileState::AsMade && !is_outdated);
             if state == FileState::AsMade && is_outdated {
                 outdated.push(name.clone());

@@ -13,6 +13,7 @@ use super::{Study, shown};
 use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
 use crate::output::file::is_temporary;
+use crate::output::folder::REQUESTS;
 use crate::output::folder::{
     Contents, FAILOVER, FILE as CONTENTS, RECEIPTS, STATISTICS, STUDY, StudyRecord, check_links, check_output, of_cell,
     receipts,
@@ -22,7 +23,6 @@ use crate::output::html::FILE as REPORT;
 use crate::output::lock::{FILE as LOCK, is_lock};
 use crate::output::manifest::{self, FILE as MADE, Manifest};
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::output::requests::FILE as REQUESTS;
 use crate::output::schema::{self, Table};
 use crate::output::sealed::{self, Found};
 

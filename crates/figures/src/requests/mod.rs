@@ -24,7 +24,7 @@ use plimsoll_base::rows::read_text_if_there;
 use plimsoll_base::tree::{Node, Place, Value};
 use plimsoll_charts::figure::MANY;
 use plimsoll_charts::paper::{Paper, Preset, points};
-pub use plimsoll_results::folder::REQUESTS as FILE;
+use plimsoll_results::folder::REQUESTS;
 use plimsoll_results::manifest::{FileState, Manifest, state};
 use plimsoll_store::file::{digest_of, write_whole};
 pub use rows::Whole;
@@ -93,7 +93,7 @@ impl Requests {
 
     /// Reads the requests stored with the results. Errors: [`Error::Placed`].
     pub fn beside(whole: &Whole) -> Result<Requests> {
-        let path = whole.folder.join(FILE);
+        let path = whole.folder.join(REQUESTS);
         let text = read_text_if_there(&path)?.unwrap_or_default();
         Requests::extract(&mut Node::toml(&Place::whole_text(path, text))?, &whole.scope())
     }
@@ -101,11 +101,11 @@ impl Requests {
     /// Writes the plan's requests for figures to the results folder; without requests there is no file. A file that a user has changed
     /// remains and defines the figures; a note reports this.
     pub fn write(&self, folder: &Path) -> Result<Option<String>> {
-        let path = folder.join(FILE);
+        let path = folder.join(REQUESTS);
         // A file with the same content was written by a process that was killed before it could record it.
         let known =
-            Manifest::known(folder)?.files.get(FILE).cloned().into_iter().chain([digest_of(self.text.as_bytes())]);
-        let states: Vec<FileState> = known.map(|digest| state(folder, FILE, &digest)).collect();
+            Manifest::known(folder)?.files.get(REQUESTS).cloned().into_iter().chain([digest_of(self.text.as_bytes())]);
+        let states: Vec<FileState> = known.map(|digest| state(folder, REQUESTS, &digest)).collect();
         if states.contains(&FileState::Changed) && !states.contains(&FileState::AsMade) {
             return Ok(Some(format!(
                 "{} was changed manually: it defines the figures; remove it, and the next run draws the figures of the plan",
@@ -113,7 +113,7 @@ impl Requests {
             )));
         }
         let written = if self.text.is_empty() { None } else { Some(write_whole(&path, self.text.as_bytes())?) };
-        Manifest::renew(folder, None, &[FILE], written.as_slice()).map(|()| None)
+        Manifest::renew(folder, None, &[REQUESTS], written.as_slice()).map(|()| None)
     }
 
     /// Replaces the paper of all figures; a requested height remains.
