@@ -12,6 +12,7 @@ use serde::de::IgnoredAny;
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::plan::{WorkloadFile, WorkloadPlan};
 use super::single::RunEnvironment;
+use crate::cluster::Cluster;
 use crate::engine::Options;
 use crate::engine::settings::{ClusterSetting, SETTINGS};
 use crate::error::{Error, Result};
@@ -54,7 +55,6 @@ pub fn setting(text: &str) -> Result<Setting> {
     let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
     let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
     let ClusterPlan { cluster, options, .. } = cluster_plan(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
-    decided_elsewhere(&options)?;
     let workload = table.plan(Path::new(""), cluster.resources(), SettingOrigin::InPlan)?;
     if workload.submissions_depend_on_policy() {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
@@ -63,6 +63,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     // 1 is also the default of a plan's first seed.
     let supply = workload.supply(1)?;
     let mut environment = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
+    decided_elsewhere(&options, &environment)?;
     if let Some(hardware) = &mut environment.hardware {
         hardware.measure_by(supply.mix()?);
     }
@@ -80,8 +81,8 @@ pub fn setting(text: &str) -> Result<Setting> {
 }
 
 /// Refuses rules for the selection of users, which is the agent's decision, and rules that start or preempt tasks without the agent.
-fn decided_elsewhere(options: &Options) -> Result<()> {
-    match SETTINGS.iter().find(|setting| setting.agent && (setting.is_set)(options)) {
+fn decided_elsewhere(options: &Options, cluster: &Cluster) -> Result<()> {
+    match SETTINGS.iter().find(|setting| setting.agent && (setting.is_set)(options, cluster)) {
         None => Ok(()),
         Some(ClusterSetting { key, .. }) => {
             let expected = "no value: the agent alone decides which tasks start, and no task is preempted";

@@ -53,9 +53,8 @@ fn settings() -> String {
             SettingKind::Switch => "true or false".to_owned(),
         };
         let agent = setting.agent || setting.requires.and_then(ClusterSetting::find).is_some_and(|other| other.agent);
-        // A control plane has failures of its own (`check_control`).
-        let control = setting.control.is_some() || setting.key == "events";
-        let refused = [("pooled", setting.placed), ("gym", agent), ("`[control]`", control)];
+        let control = if setting.control_supports.is_some() { "`[control]` (some values)" } else { "`[control]`" };
+        let refused = [("pooled", setting.placed), ("gym", agent), (control, setting.control.is_some())];
         let refused: Vec<&str> = refused.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
         let default = (setting.default)().map(code).unwrap_or_default();
         vec![code(setting.key), value, default, code(setting.example), (setting.help)(), refused.join(", ")]
@@ -346,7 +345,7 @@ const NAP: &str = r#"    ClusterSetting {
         key: "nap",
         help: || "The time for which each user rests after a launch".to_owned(),
         agent: true,
-        is_set: |options| options.nap.is_some(),
+        is_set: |options, _| options.nap.is_some(),
         read: |options, given| given.span().map(|span| options.nap = Some(span)),
         ..PLAIN
     },"#;

@@ -2,7 +2,7 @@
 
 use super::kernel::Partitions;
 use super::round::backfill;
-use super::settings::SETTINGS;
+use super::settings::{ClusterSetting, SETTINGS};
 use super::{OnBlocked, OnFailure, Options, PreemptFor};
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Policy, PreemptsFor};
@@ -82,15 +82,10 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
 
 /// Checks whether a control can execute the decisions of such a run. Errors: [`Error::Mismatch`].
 pub fn check_control(cluster: &Cluster, options: &Options) -> Result<()> {
-    let refused = SETTINGS.iter().find_map(|setting| setting.control.filter(|_| (setting.is_set)(options)));
-    let why = match refused {
-        Some(why) => why,
-        None if options.on_blocked.backfills() => {
-            "tasks overtake others (on_blocked), by the expected ends of running tasks"
-        }
-        None if cluster.events.events.is_empty() && cluster.events.absent.is_empty() => return Ok(()),
-        None => "machines fail, leave and join by a file of events; the control plane has failures of its own",
-    };
+    let refused = SETTINGS.iter().filter(|setting| (setting.is_set)(options, cluster));
+    let supported = |setting: &ClusterSetting| setting.control_supports.is_some_and(|supports| supports(options));
+    let why = refused.filter(|setting| !supported(setting)).find_map(|setting| setting.control);
+    let Some(why) = why else { return Ok(()) };
     Err(Error::Mismatch {
         problem: format!("a control plane cannot be combined with a run where {why}; remove one of them"),
     })

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use super::{OnBlocked, OnFailure, Options, Preempt, PreemptFor, PreemptFrom, Ties};
-use crate::cluster::Placement;
+use crate::cluster::{Cluster, Placement};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::settings::{SettingOrigin, any_span, option, positive_span};
 use plimsoll_base::units::Span;
@@ -50,10 +50,12 @@ pub struct ClusterSetting {
     pub explicit: bool,
     /// Whether an environment for learned schedulers refuses it, because the agent alone starts tasks and no task is preempted.
     pub agent: bool,
-    /// The reason why the control plane does not support it, unless it supports some values.
+    /// The reason why the control plane refuses it.
     pub control: Option<&'static str>,
-    /// Whether the options have another value than the default; only for settings that are refused by an environment or a control plane.
-    pub is_set: fn(&Options) -> bool,
+    /// Whether a run has a value that is refused: another one than the default.
+    pub is_set: fn(&Options, &Cluster) -> bool,
+    /// Whether the control plane supports the value anyway, if it supports some values.
+    pub control_supports: Option<fn(&Options) -> bool>,
     /// Reads the value into the options.
     read: fn(&mut Options, &Given) -> Result<()>,
 }
@@ -71,7 +73,8 @@ const PLAIN: ClusterSetting = ClusterSetting {
     explicit: false,
     agent: false,
     control: None,
-    is_set: |_| false,
+    is_set: |_, _| false,
+    control_supports: None,
     read: |_, _| Ok(()),
 };
 
@@ -100,7 +103,9 @@ pub static SETTINGS: &[ClusterSetting] = &[
                 .to_owned()
         },
         agent: true,
-        is_set: |options| options.on_blocked != OnBlocked::default(),
+        control: Some("tasks overtake others (on_blocked), by the expected ends of running tasks"),
+        is_set: |options, _| options.on_blocked != OnBlocked::default(),
+        control_supports: Some(|options| !options.on_blocked.backfills()),
         read: |options, given| {
             options.on_blocked = OnBlocked::parse(&given.key, given.text)?;
             given.check_backfilling(options)
@@ -114,7 +119,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         example: "lowest-id",
         help: || format!("The order among users of equal rank: {} (docs/policies.md)", Ties::names()),
         agent: true,
-        is_set: |options| options.ties != Ties::default(),
+        is_set: |options, _| options.ties != Ties::default(),
         read: |options, given| Ties::parse(&given.key, given.text).map(|ties| options.ties = ties),
         ..PLAIN
     },
@@ -130,7 +135,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         placed: true,
         agent: true,
         control: Some("machines slow down (slowdown)"),
-        is_set: |options| options.slowdown.is_some(),
+        is_set: |options, _| options.slowdown.is_some(),
         read: |options, given| given.parse().map(|curve| options.slowdown = Some(curve)),
         ..PLAIN
     },
@@ -158,7 +163,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         },
         agent: true,
         control: Some("tasks fail of themselves (faults)"),
-        is_set: |options| options.faults.is_some(),
+        is_set: |options, _| options.faults.is_some(),
         read: |options, given| given.parse().map(|faults| options.faults = Some(faults)),
         ..PLAIN
     },
@@ -170,6 +175,8 @@ pub static SETTINGS: &[ClusterSetting] = &[
             "A CSV of machine events: at_s,machine,event with fail, leave, join or relabel (docs/cluster.md)".to_owned()
         },
         placed: true,
+        control: Some("machines fail, leave and join by a file of events; the control plane has failures of its own"),
+        is_set: |_, cluster| !cluster.events.events.is_empty() || !cluster.events.absent.is_empty(),
         ..PLAIN
     },
     ClusterSetting {
@@ -219,7 +226,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         },
         placed: true,
         agent: true,
-        is_set: |options| options.hoard.is_some(),
+        is_set: |options, _| options.hoard.is_some(),
         read: |options, given| positive_span(&given.key, given.text).map(|span| options.hoard = Some(span)),
         ..PLAIN
     },
@@ -227,7 +234,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         key: "preempt",
         help: || "Let waiting tasks preempt running ones, this span after the request (0s: at once)".to_owned(),
         agent: true,
-        is_set: |options| options.preempt.is_some(),
+        is_set: |options, _| options.preempt.is_some(),
         read: |options, given| {
             let (whom, from) = (PreemptFor::default(), PreemptFrom::default());
             options.preempt = Some(Preempt { within: any_span(&given.key, given.text)?, whom, from });
@@ -277,7 +284,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         key: "min_run",
         help: || "Do not preempt a task that has run for less than this span".to_owned(),
         agent: true,
-        is_set: |options| options.preemption_limits.min_run > Span::ZERO,
+        is_set: |options, _| options.preemption_limits.min_run > Span::ZERO,
         read: |options, given| given.span().map(|span| options.preemption_limits.min_run = span),
         ..PLAIN
     },
@@ -287,7 +294,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         example: "10/60s",
         help: || "Limit of preemptions within a span, such as 10/60s".to_owned(),
         agent: true,
-        is_set: |options| options.preemption_limits.limit.is_some(),
+        is_set: |options, _| options.preemption_limits.limit.is_some(),
         read: |options, given| {
             if given.text != "none" {
                 options.preemption_limits.limit = Some(given.parse().map_err(|error| error.or("none"))?);
@@ -301,7 +308,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         help: || "Let stopped tasks resume from a checkpoint at the last multiple of this span".to_owned(),
         agent: true,
         control: Some("tasks resume from checkpoints (checkpoint)"),
-        is_set: |options| options.preemption_limits.checkpoint > Span::ZERO,
+        is_set: |options, _| options.preemption_limits.checkpoint > Span::ZERO,
         read: |options, given| given.span().map(|span| options.preemption_limits.checkpoint = span),
         ..PLAIN
     },
@@ -310,7 +317,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         help: || "Additional time that a stopped task takes to resume".to_owned(),
         agent: true,
         control: Some("stopped tasks take time to resume (restart_delay)"),
-        is_set: |options| options.preemption_limits.restart_delay > Span::ZERO,
+        is_set: |options, _| options.preemption_limits.restart_delay > Span::ZERO,
         read: |options, given| given.span().map(|span| options.preemption_limits.restart_delay = span),
         ..PLAIN
     },
@@ -441,16 +448,18 @@ mod tests {
     fn defaults_are_those_of_the_options() {
         let read = SettingValues::default().options(SettingOrigin::InPlan).expect("defaults are accepted");
         assert_eq!(read, Options { fall_back: Some(Span::from_secs(5)), ..Options::default() });
-        assert!(SETTINGS.iter().all(|setting| !(setting.is_set)(&read)));
+        assert!(SETTINGS.iter().all(|setting| !(setting.is_set)(&read, &Cluster::default())));
     }
 
     #[test]
     fn a_setting_that_is_refused_somewhere_knows_whether_it_is_set() {
-        for setting in SETTINGS.iter().filter(|setting| setting.agent || setting.control.is_some()) {
+        // Events are read from a file into the cluster.
+        let refused = SETTINGS.iter().filter(|setting| setting.agent || setting.control.is_some());
+        for setting in refused.filter(|setting| setting.kind != SettingKind::File) {
             let mut values = SettingValues::default();
             values.insert(setting, vec![setting.example.to_owned()]);
             let options = values.options(SettingOrigin::InPlan).expect(setting.key);
-            assert!((setting.is_set)(&options), "{}", setting.key);
+            assert!((setting.is_set)(&options, &Cluster::default()), "{}", setting.key);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Gangs that reserve free room piece by piece, until all of their tasks have room or their patience ends.
 //!
-//! This extension is compared with gangs that wait without reservations (`kernel/room.rs`). Reserved room is idle, and two gangs that each reserve
-//! half of the cluster wait for each other until the first one gives up. The rules are in `docs/cluster.md`, "Gangs".
+//! This extension is compared with gangs that wait without reservations (`kernel/room.rs`). Reserved room is idle, and two gangs that each
+//! reserve half of the cluster wait for each other until the first one gives up. The rules are in `docs/cluster.md`, "Gangs".
 
 use std::collections::{BTreeMap, BTreeSet};
 

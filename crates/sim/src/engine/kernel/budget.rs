@@ -1,5 +1,5 @@
-//! Limits and costs of preemption: the tasks that are exempt, the maximum number of preemptions in a span, and the settings of the work that
-//! a preempted task keeps. [`Livelock`] ends a run in which tasks preempt one another without progress.
+//! Limits and costs of preemption: the tasks that are exempt, the maximum number of preemptions in a span, and the settings for
+//! the work that a preempted task keeps. [`Livelock`] ends a run if tasks preempt one another without progress.
 //!
 //! Limits apply to every voluntary preemption, costs to every task that starts again. The rules are in `docs/cluster.md`, "The price of
 //! preemption".

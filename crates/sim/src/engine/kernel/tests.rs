@@ -147,7 +147,7 @@ fn the_change_log_keeps_changes_until_their_readers_read_them() {
     assert!(log.next(gangs).is_none());
     assert!(matches!(log.next(locality), Some(Change::Left(_))));
     assert!(log.next(locality).is_none() && log.next(gangs).is_none());
-    // A reader that never reads keeps no changes of kinds to which it has not subscribed.
+    // A reader that never reads keeps only changes of the kinds that it has subscribed to.
     (0..100).for_each(|_| log.push(freed));
     while log.next(gangs).is_some() {}
     assert!(log.is_empty());
