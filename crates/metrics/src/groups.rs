@@ -367,7 +367,7 @@ mod tests {
         log.at(5, &[(2, 3, 3), (1, 4, 4)]);
         assert_eq!(log.log.holding(0, 0), Holding { used: 7, request: 7 });
         log.log.finish(Time(6 * S));
-        // The parent's due is first 5, then 6; its usage is first 0, then 4.
+        // The parent is entitled to 5, then to 6; it uses 0, then 4.
         let parent = log.log.sums(0, 0);
         assert_eq!((parent.below_us, parent.short_us), (5 * S, u128::from((2 * 5 + 3 * 2) * S)));
         assert_eq!((parent.borrowed_us, parent.spare_us), (u128::from(S), u128::from(2 * S)));
