@@ -13,6 +13,7 @@ use crate::rows::read_text;
 
 /// Options of the search.
 #[derive(clap::Args, Debug)]
+#[group(skip)]
 pub struct Args {
     /// Search all small states for one with this verdict, the smallest first
     #[arg(long, requires = "policies", conflicts_with_all = ["scenarios", "rounds", "names"])]
