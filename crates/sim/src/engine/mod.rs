@@ -132,7 +132,7 @@ impl<'a> Engine<'a> {
     /// Runs a round before the first step, without an event, even if no task waits. The policy then receives the state and may reclaim.
     /// Errors: as [`run`].
     pub fn run_idle_round(&mut self) -> Result<()> {
-        self.serve()
+        self.run_rounds()
     }
 
     /// Returns the task set that a user would start next, or `None` if the user has no waiting tasks; for use between two steps. The
@@ -211,7 +211,7 @@ impl<'a> Engine<'a> {
         let (arrival, end) = (self.kernel.next_arrival()?, self.kernel.next_end());
         let next = [arrival, end].into_iter().fold(Time::NEVER, sooner);
         let next = if self.decides() {
-            [wake, self.extensions.next(&self.kernel), self.kernel.budget().next()].into_iter().fold(next, sooner)
+            [wake, self.extensions.next(), self.kernel.budget().next()].into_iter().fold(next, sooner)
         } else {
             next
         };
@@ -242,7 +242,7 @@ impl<'a> Engine<'a> {
             self.extensions.carry(&mut self.kernel)?;
             self.extensions.fall_back(&mut self.kernel);
             if self.decides() {
-                self.serve()?;
+                self.run_rounds()?;
             }
             if self.options.audit {
                 self.kernel.audit();
@@ -264,7 +264,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs scheduling rounds until no extension requires another one at this instant.
-    fn serve(&mut self) -> Result<()> {
+    fn run_rounds(&mut self) -> Result<()> {
         loop {
             self.run_round()?;
             self.extensions.carry(&mut self.kernel)?;

@@ -245,7 +245,7 @@ pub trait Policy: Capabilities + Send {
         Ok(Stale::None)
     }
 
-    /// Returns the rank of a user's next task, The lowest rank is served first; the run's tie rule orders equal ranks.
+    /// Returns the rank of a user's next task. The lowest rank is served first; the run's tie rule orders equal ranks.
     fn rank(&self, queue: &Queue, books: &Books) -> Rank;
 
     /// Returns the rank of a user's next task on a machine ([`Needs::by_machine`]). Within a round the rank may only rise when other tasks

@@ -7,9 +7,21 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The points at which the engine calls an extension. By default every method does nothing.
 ///
-/// Changes between the calls are in the change log ([`Kernel::next_change`]), in order.
+/// | hook | when | how often at an instant |
+/// |---|---|---|
+/// | `due` | before arrivals | in each pass: a task of zero duration causes a further pass |
+/// | `withdrawn` | when a machine event or a control withdraws a machine | once per machine |
+/// | `stop` | after the policy's `prepare` | in each round, and again while tasks were stopped |
+/// | `before_round` | before the queues are served | in each round with waiting tasks, or if [`Extensions::holds_room`] |
+/// | `after_round` | after the launched tasks have begun | after each round, also if no task waited |
+///
+/// While a control does not decide, there are no rounds. Changes between the calls are in the change log ([`Kernel::next_change`]), in
+/// order. Further calls of single extensions are in [`Extensions`]: falling back, backups that are due, gangs, and the first slowdown.
+///
+/// [`Extensions`]: super::Extensions
+/// [`Extensions::holds_room`]: super::Extensions::holds_room
 pub trait Extension {
-    /// Returns the next instant at which the extension must act without any other event.
+    /// Returns the next instant at which the extension must act without any other event. At that instant all hooks are called as usual.
     fn next(&self) -> Option<Time> {
         None
     }

@@ -42,7 +42,7 @@ use plimsoll_base::units::{MachineId, Time};
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
-    /// Whether there is any extension besides the control and falling back, which has no effect where all tasks may start on every machine.
+    /// Whether there is any extension besides the control.
     any: bool,
     events: Option<EventsSoFar>,
     faults: Option<FaultsSoFar>,
@@ -80,8 +80,11 @@ impl<'a> Extensions<'a> {
         let remote = control.map(|control| Remote::new(control, reader(ChangeKinds::BACKEND | ChangeKinds::AGAIN)));
         let events = (placed && !cluster.events.events.is_empty()).then(|| EventsSoFar::new(options.on_failure));
         let requests = asked.then(|| Requests::new(options.preempt, needs.one_line, options.on_blocked));
-        let any = events.is_some() || faults.is_some() || hoards.is_some() || slowdown.is_some() || requests.is_some();
-        (Extensions { any, events, faults, falling, hoards, slowdown, requests, remote }, kinds)
+        let mut extensions =
+            Extensions { any: events.is_some(), events, faults, falling, hoards, slowdown, requests, remote };
+        let any = extensions.each().next().is_some();
+        extensions.any |= any;
+        (extensions, kinds)
     }
 
     /// Adds the counts of all extensions to the outcome of the run.
@@ -102,19 +105,14 @@ impl<'a> Extensions<'a> {
         list.into_iter().flatten()
     }
 
-    /// Returns whether tasks may have reserved room: a round is run for them even without waiting tasks.
+    /// Returns whether an extension exists that reserves room: a round is run for it even without waiting tasks.
     pub fn holds_room(&self) -> bool {
         self.requests.is_some() || self.hoards.is_some()
     }
 
-    /// Returns whether no extension can have any effect, as in most runs.
-    fn idle(&self, kernel: &Kernel) -> bool {
-        !self.any && kernel.queues().are_whole()
-    }
-
     /// Returns the next instant at which an extension must act, apart from machine events.
-    pub fn next(&mut self, kernel: &Kernel) -> Option<Time> {
-        if self.idle(kernel) {
+    pub fn next(&mut self) -> Option<Time> {
+        if !self.any {
             return None;
         }
         self.each().filter_map(|extension| extension.next()).min()
@@ -132,7 +130,7 @@ impl<'a> Extensions<'a> {
 
     /// Calls [`Extension::due`] of each extension.
     pub fn due(&mut self, kernel: &mut Kernel) -> Result<()> {
-        if self.idle(kernel) {
+        if !self.any {
             return Ok(());
         }
         self.each().try_for_each(|extension| extension.due(kernel))
@@ -173,7 +171,7 @@ impl<'a> Extensions<'a> {
 
     /// Calls [`Extension::stop`] of each extension; returns whether any task was stopped.
     pub fn stop(&mut self, kernel: &mut Kernel) -> Result<bool> {
-        if self.idle(kernel) {
+        if !self.any {
             return Ok(false);
         }
         self.each().try_fold(false, |any, extension| Ok(extension.stop(kernel)? || any))
@@ -181,7 +179,7 @@ impl<'a> Extensions<'a> {
 
     /// Calls [`Extension::before_round`] of each extension.
     pub fn before_round(&mut self, kernel: &mut Kernel) -> Result<()> {
-        if self.idle(kernel) {
+        if !self.any {
             return Ok(());
         }
         self.each().try_for_each(|extension| extension.before_round(kernel))
@@ -189,7 +187,7 @@ impl<'a> Extensions<'a> {
 
     /// Calls [`Extension::after_round`] of each extension; returns whether another round must follow at once.
     pub fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
-        if self.idle(kernel) {
+        if !self.any {
             return Ok(false);
         }
         self.each().try_fold(false, |any, extension| Ok(extension.after_round(kernel)? || any))

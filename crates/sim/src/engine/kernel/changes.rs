@@ -14,7 +14,7 @@ use plimsoll_base::units::{JobId, MachineId, Time, UserId};
 /// A change of the kernel's state.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// A machine has more free room or other labels, for a reason other than a released reservation.
+    /// A machine has more free room, other labels, or has joined; released reservations are not reported.
     Freed(MachineId),
     /// The set waits in its queue from now on.
     Joined(SetSlot),
@@ -22,17 +22,18 @@ pub enum Change {
     Left(SetSlot),
     /// Tasks began. At full speed they end at `end`; `size` is the demand of each task for the watched resource.
     Started { ticket: Ticket, tasks: Running, size: u64, end: Time },
-    /// Tasks no longer run on a machine; together they demanded this amount of the watched resource.
+    /// Tasks have released their room on a machine; together they demanded this amount of the watched resource. Under a control
+    /// this follows their end.
     Ended { machine: MachineId, amount: u64 },
     /// Tasks of a set were stopped and wait again as another set.
     Again { from: SetSlot, slot: SetSlot },
-    /// A set is submitted; a backend must list it before its tasks wait.
+    /// A set is submitted; a backend must list it before its tasks wait. Only with a control.
     Submitted(SetSlot),
-    /// Tasks were launched; a backend must begin them.
+    /// Tasks were launched; a backend must begin them. Only with a control.
     Launched(Running),
     /// Tasks were stopped before their end.
     Stopped(TasksOfRow),
-    /// Tasks have reached their end; a backend must finish them.
+    /// Tasks have reached their end; a backend must finish them. Only with a control.
     Completed(Running),
     /// All tasks of a job have ended.
     JobOver(JobId),
@@ -194,15 +195,15 @@ impl ChangedUsers {
         }
     }
 
-    /// Empties the list of the round, which the policy has read.
-    pub fn round_over(&mut self) {
+    /// Empties the list since the last round, which the policy has read.
+    pub fn read_by_policy(&mut self) {
         for user in self.since_round.drain(..) {
             self.marks[user.index()].round = false;
         }
     }
 
-    /// Empties the list of the instant, which the recorder has read.
-    pub fn instant_over(&mut self) {
+    /// Empties the list since the last instant, which the recorder has read.
+    pub fn read_by_recorder(&mut self) {
         for user in self.since_instant.drain(..) {
             self.marks[user.index()].instant = false;
         }

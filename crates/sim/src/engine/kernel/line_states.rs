@@ -51,10 +51,16 @@ impl QueueStates {
     }
 
     /// Records that a machine has more free room than before.
-    pub fn freed(&mut self, machine: MachineId) {
+    pub fn add_freed(&mut self, machine: MachineId) {
         if self.freed.last() != Some(&machine) {
             self.freed.push(machine);
         }
+    }
+
+    /// Sorts the freed machines.
+    fn sort_freed(&mut self) {
+        self.freed.sort_unstable();
+        self.freed.dedup();
     }
 
     /// Records that the rank of a queue may have changed.
@@ -97,15 +103,14 @@ impl Kernel<'_> {
 
     /// Returns the machines that were freed since the last round, sorted.
     pub fn freed(&mut self) -> &[MachineId] {
-        self.line_states.freed.sort_unstable();
-        self.line_states.freed.dedup();
+        self.line_states.sort_freed();
         &self.line_states.freed
     }
 
     /// Offers the machines that were freed since the last round to the lines of their scopes.
     pub fn offer_freed(&mut self) {
-        self.freed();
-        self.site.scopes.freed(&self.line_states.freed, &self.site.machines);
+        self.line_states.sort_freed();
+        self.site.scopes.offer(&self.line_states.freed, &self.site.machines);
     }
 
     /// Updates the offers after reservations, which are not launches.
@@ -207,7 +212,7 @@ impl Kernel<'_> {
         self.launched = false;
         let changed = &mut self.changes.users;
         let stale = self.context.policy.prepare(self.now, &self.books, &changed.since_round)?;
-        changed.round_over();
+        changed.read_by_policy();
         let all = stale == Stale::All;
         self.recall_stale(stale);
         Ok(all)

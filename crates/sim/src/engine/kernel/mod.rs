@@ -29,7 +29,8 @@
 //!   enqueue_released()  released rows join behind the arrivals                      |  duration end in
 //!        |                                                                          |  a further pass
 //!        v                                                                          |
-//!   prepare()           the policy prepares a round; reclaim(), extensions: stop()  |
+//!   prepare()           the policy prepares a round                     <--+        |
+//!   reclaim(), stop()   policy and extensions stop tasks  --- any stopped -+        |
 //!   extensions          before_round(), if tasks wait                               |
 //!   round               serves queues in rank order; start_launched()               |
 //!   extensions          after_round(): another round, or none  ---------------------+
@@ -380,7 +381,7 @@ impl<'a> Kernel<'a> {
         let changed = &mut self.changes.users;
         self.context.recorder.settled(self.now, &changed.since_instant, &self.books)?;
         let wake = self.context.policy.settled(self.now, &changed.since_instant, &self.books);
-        changed.instant_over();
+        changed.read_by_recorder();
         Ok(wake)
     }
 

@@ -103,7 +103,7 @@ impl Kernel<'_> {
     /// Releases reserved amounts, which waiting tasks may use from now on.
     pub fn release_reservation(&mut self, machine: MachineId, amounts: &Resources) {
         self.site.machines.give_reserved(machine, amounts);
-        self.line_states.freed(machine);
+        self.line_states.add_freed(machine);
     }
 
     /// Releases reserved amounts that the caller uses immediately for a launch.
@@ -134,7 +134,7 @@ impl Kernel<'_> {
 
     /// Records that a machine has more free room than before or other labels.
     pub(super) fn serves_more(&mut self, machine: MachineId) {
-        self.line_states.freed(machine);
+        self.line_states.add_freed(machine);
         self.changes.push(Change::Freed(machine));
     }
 

@@ -260,7 +260,7 @@ impl Scopes {
     }
 
     /// Records the free amounts of freed machines, by scope, for this round.
-    pub fn freed(&mut self, freed: &[MachineId], machines: &Machines) {
+    pub fn offer(&mut self, freed: &[MachineId], machines: &Machines) {
         if self.scopes.len() == 1 {
             self.active.extend((!freed.is_empty()).then_some(ScopeId::WHOLE));
         } else {
@@ -285,7 +285,7 @@ impl Scopes {
         self.active = active;
     }
 
-    /// Ends the round: no scope is active until the next call of [`Scopes::freed`].
+    /// Ends the round: no scope is active until the next call of [`Scopes::offer`].
     pub fn round_over(&mut self) {
         self.active.clear();
     }
