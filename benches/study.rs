@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use plimsoll::experiment::study::{Shard, listed};
-use plimsoll::experiment::{Destination, SharedSupply, Simulation, Study, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Study, simulate};
 use plimsoll::policy::{BUILT_IN, Registry};
 
 const SEEDS: u64 = 10;
@@ -87,7 +87,7 @@ fn run_in_memory(path: &Path, from: u64, to: u64) {
             tables: plan.tables.clone(),
             metadata: Vec::new(),
         };
-        let simulation = Simulation::new(plan, &supply, "bench");
+        let simulation = plan.simulation(&supply, "bench");
         simulate(&simulation, &plan.policies[0], &to, &mut |_, _| Ok(())).expect("a run");
     }
 }

@@ -1,7 +1,11 @@
 //! The output of runs under one path: results folders, figures, the report, and the files that contain them.
 
 pub use plimsoll_charts::{escape, figure, font, paper, raster};
-pub use plimsoll_figures::{gallery, numbers, picture, requests, sequence, shares, stamp};
+pub use plimsoll_figures::{gallery, picture, requests, sequence, shares, stamp};
+pub use plimsoll_metrics::numbers;
 pub use plimsoll_report::{headline, html, left_over, over_commit, overview, page};
-pub use plimsoll_results::{comparison, crate_json, folder, manifest, provenance, read, schema, shell, verify};
+pub use plimsoll_results::{
+    bundle, comparison, crate_json, files, folder, manifest, ownership, provenance, read, receipt, schema, shell,
+    summary, verify,
+};
 pub use plimsoll_store::{archive, file, frame, lock, parquet, portable, sealed, table, trace};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use plimsoll::error::Result;
 use plimsoll::output::escape::escape;
-use plimsoll::output::folder::{DIFFERENCES, ESTIMATES};
+use plimsoll::output::files::{DIFFERENCES, ESTIMATES};
 use plimsoll::output::numbers::count;
 use plimsoll::output::requests::Whole;
 use plimsoll::output::schema::Table as TableKind;

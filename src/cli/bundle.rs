@@ -8,11 +8,11 @@ use std::path::PathBuf;
 
 use super::{Context, print};
 use crate::error::{Error, Result};
-use crate::experiment::bundle::{BundleContents, collect};
 use crate::output::archive::{Content, Sum, write};
-use crate::output::crate_json::{Author, FILE, Publication, describe, is_orcid};
+use crate::output::bundle::{BundleContents, collect};
+use crate::output::crate_json::{Author, Publication, describe, is_orcid};
 use crate::output::escape::printable;
-use crate::output::html::FILE as REPORT;
+use crate::output::files::{REPORT, RO_CRATE, RUN};
 use crate::output::numbers::count;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::shell;
@@ -32,7 +32,7 @@ pub struct Args {
     /// A folder that `run` or `replay -o` has written, or with --verify a bundle
     path: PathBuf,
     /// The file to write [default: NAME.zip]
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "RO_CRATE")]
     output: Option<PathBuf>,
     /// An author of the results; may be given several times
     #[arg(long, value_name = "NAME")]
@@ -103,7 +103,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         elsewhere: packed.elsewhere.clone(),
     };
     let description = describe(&about, &sums);
-    entries.insert(FILE.to_owned(), Content::Bytes(description.into_bytes()));
+    entries.insert(RO_CRATE.to_owned(), Content::Bytes(description.into_bytes()));
     write(&output, &packed.name, &entries, &sums)?;
     if !packed.unlisted.is_empty() {
         let shown: Vec<&str> = packed.unlisted.iter().take(5).map(String::as_str).collect();
@@ -200,7 +200,7 @@ fn commands(packed: &BundleContents) -> Result<String> {
     let results = format!("results/{}", packed.name);
     let compare = match packed.has_runs {
         true => shell::line(["plimsoll", "compare", &results, "again"]),
-        false => shell::line(["diff", "-r", "-x", "run.json", &results, "again"]),
+        false => shell::line(["diff", "-r", "-x", RUN, &results, "again"]),
     };
     let Some(replay) = &packed.replay else {
         return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(packed), "-o", "again"])));

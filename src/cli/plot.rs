@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{Context, print};
 use crate::error::{Result, either};
+use crate::output::files;
 use crate::output::folder::lock_there;
 use crate::output::gallery;
 use crate::output::manifest::Manifest;
@@ -46,7 +47,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let plan = format!("{}{}", whole.plan, requests.appendix());
     let written = gallery::write(&args.folder, &gallery.figures, &whole.provenance(&plan))?;
     match args.only.is_empty() {
-        true => Manifest::renew(&args.folder, None, &[gallery::FOLDER], &written)?,
+        true => Manifest::renew(&args.folder, None, &[files::FIGURES], &written)?,
         false => Manifest::add(&args.folder, &written)?,
     }
     gallery.notes.iter().for_each(|note| context.print_message(note));

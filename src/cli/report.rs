@@ -10,7 +10,7 @@ use crate::output::manifest::Manifest;
 use crate::output::page::{NARROW, Pictures};
 use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
-use crate::output::{gallery, html, overview, page};
+use crate::output::{files, gallery, overview, page};
 
 /// Rewrite the HTML report of a results folder, with its figures, from its tables
 #[derive(clap::Args, Debug)]
@@ -30,7 +30,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// The folder and the file that a report consists of.
-const DRAWN: &[&str] = &[gallery::FOLDER, html::FILE];
+const DRAWN: &[&str] = &[files::FIGURES, files::REPORT];
 
 /// Draws the figures and writes the report; for a sweep, the figures and the report of every cell, and an overview. Returns the file of
 /// the report or the overview, and notes on missing figures.

@@ -13,15 +13,16 @@ use super::Context;
 use super::run::{provenance, relative_path};
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
-use crate::experiment::plan::check_name;
 use crate::experiment::study::Plain;
-use crate::experiment::study::folder::{check_owner, check_without_runs, clear, remove_empty};
 use crate::output::file::{WrittenFile, write_whole};
+use crate::output::files;
+use crate::output::folder::check_name;
 use crate::output::folder::check_output;
 use crate::output::gallery::{self, Drawn};
 use crate::output::html::{self, Report};
 use crate::output::lock::Lock;
 use crate::output::manifest::{self, Manifest};
+use crate::output::ownership::{check_owner, check_without_runs, clear, remove_empty};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
@@ -117,7 +118,7 @@ impl StaticPlan {
             provenance: about.rows(),
             ..Report::default()
         };
-        let report = write_whole(&folder.join(html::FILE), html::render(&page).as_bytes())?;
+        let report = write_whole(&folder.join(files::REPORT), html::render(&page).as_bytes())?;
         made.push(report.clone());
         self.record_files(folder, &made)?;
         let seconds = started.elapsed().as_secs_f64();
@@ -141,7 +142,7 @@ impl StaticPlan {
         }
         let place = relative_path(folder, self.file.parent().unwrap_or(Path::new("")));
         let more = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
-        sealed::write(&folder.join("run.json"), &provenance(context, threads, started, more)).map(drop)
+        sealed::write(&folder.join(files::RUN), &provenance(context, threads, started, more)).map(drop)
     }
 
     /// Records the generated files.

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::study::folder::difference;
 use crate::column::Kind;
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
 use crate::output::folder::{Contents, StudyRecord, of_cell};
+use crate::output::ownership::difference;
 use crate::output::read::Results;
 use crate::output::schema::Table;
 use crate::units::Dim;

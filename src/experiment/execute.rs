@@ -10,23 +10,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use plimsoll_runs::{Key, Lease, Supplies};
 use rayon::prelude::*;
 
 use super::plan::{Plan, WorkloadPlan};
 use super::preflight::{check, workloads};
-use super::shared::{Key, Lease, Supplies};
-use super::single::{Simulated, Simulation, simulate};
-use super::sinks::Destination;
 use super::study::folder;
 use super::study::identity::{ids, is_repeatable, metadata, record};
-use super::study::receipt::{Receipt, ReceiptState};
 use super::study::{Shard, Study};
-use super::summary::RunSummary;
-use super::supply::Supply;
+use super::{Destination, RunSummary, Simulated, Supply, simulate};
 use crate::error::{Error, Result};
 use crate::output::folder::{check_output, of_cell};
 use crate::output::lock::Lock;
 use crate::output::numbers::are;
+use crate::output::ownership;
+use crate::output::receipt::{Receipt, ReceiptState};
 use crate::units::Time;
 use crate::workload::Input;
 
@@ -135,8 +133,9 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         }
         if request.shard.is_none() {
             let kept: HashSet<PathBuf> = done.values().flat_map(|ended| ended.files.iter().cloned()).collect();
-            folder::remove_stale(study, folder, &kept)?;
-            folder::remove_empty(
+            let cells: Vec<&str> = study.cells.iter().map(|plan| plan.cell.as_str()).collect();
+            ownership::remove_stale(folder, &cells, study.is_swept(), &kept)?;
+            ownership::remove_empty(
                 folder,
                 &runner.replaced.lock().map_err(|_| Error::Interrupted)?.take().unwrap_or_default(),
             );
@@ -156,7 +155,7 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
 fn claim(study: &Study, folder: &Path, request: &Request) -> Result<(Lock, bool)> {
     check_output("--output", folder)?;
     let lock = if request.shard.is_some() { Lock::shared(folder)? } else { Lock::alone(folder)? };
-    folder::check_owner(folder)?;
+    ownership::check_owner(folder)?;
     match folder::check(study, folder) {
         Err(Error::Mismatch { .. }) if request.mode == Mode::Restart => Ok((lock, true)),
         checked => checked.map(|()| (lock, false)),
@@ -359,7 +358,7 @@ impl<'a> Runner<'a> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let supply = self.supply(cell, seed, number)?;
         let name = plan.workload.name();
-        let simulation = Simulation::new(plan, &supply, &name);
+        let simulation = plan.simulation(&supply, &name);
         let folder = self.folder(cell);
         let to = Destination {
             folder: folder.clone(),
@@ -400,7 +399,7 @@ impl<'a> Runner<'a> {
     fn replace(&self) -> Result<()> {
         let mut replaced = self.replaced.lock().map_err(|_| Error::Interrupted)?;
         if let (None, Some(folder)) = (&*replaced, self.request.folder) {
-            *replaced = Some(folder::clear(folder)?);
+            *replaced = Some(ownership::clear(folder)?);
         }
         Ok(())
     }

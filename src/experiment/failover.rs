@@ -7,13 +7,13 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::plan::check_name;
 use super::study::Plain;
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
 use crate::control::study::{Study, Sweep};
 use crate::control::world::plan::{Network, Timing};
 use crate::error::{Error, Result, each};
+use crate::output::folder::check_name;
 use crate::output::paper::Paper;
 use crate::settings::positive_span;
 use crate::units::Span;

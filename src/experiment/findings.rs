@@ -8,16 +8,17 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
+use super::RunSummary;
 use super::plan::Plan;
 use super::study::Study;
-use super::summary::RunSummary;
 use crate::column::{Cell, Column, ColumnValue, Computed, Kind, TableRow};
 use crate::error::{Error, Result};
 use crate::metrics::compare::LEVEL;
 use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
 use crate::output::escape::no_formula;
 use crate::output::file::{WrittenFile, write_whole};
-use crate::output::folder::{STATISTICS, check_links};
+use crate::output::files::STATISTICS;
+use crate::output::folder::check_links;
 use crate::output::manifest::Manifest;
 use crate::output::provenance::program;
 use crate::output::schema::{self, Table};

@@ -11,7 +11,8 @@ use serde::de::IgnoredAny;
 
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::plan::{WorkloadFile, WorkloadPlan};
-use super::single::RunEnvironment;
+use plimsoll_runs::RunEnvironment;
+
 use crate::cluster::Cluster;
 use crate::engine::Options;
 use crate::engine::settings::{ClusterSetting, SETTINGS};

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::control::{ControlFile, ControlPlan};
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::seeds::{Precision, Seeds};
+use super::{SharedSupply, Simulation};
 use crate::cluster::{ClusterSpec, Placement};
+use crate::control::settings::{ControlFile, ControlPlan};
 use crate::engine::Options;
 use crate::error::{Error, Result, each};
 use crate::metrics::Window;
-use crate::output::portable;
+use crate::output::folder::check_name;
 use crate::output::schema::Table;
 use crate::output::table::Constant;
 use crate::pinned::Pinned;
@@ -284,6 +285,21 @@ impl PlanFile {
 }
 
 impl Plan {
+    /// Returns the simulation of this plan with this supply; `workload` is the name of the workload.
+    pub fn simulation<'a>(&'a self, supply: &'a SharedSupply, workload: &'a str) -> Simulation<'a> {
+        Simulation {
+            supply,
+            workload,
+            cluster: &self.cluster,
+            weights: self.weights.as_ref(),
+            options: &self.options,
+            control: self.control.as_ref(),
+            services: &self.services,
+            sample: self.sample,
+            window: self.window,
+        }
+    }
+
     /// Validates a plan. Paths in it are relative to `folder`; messages name its keys, or the options of the command line, depending on the
     /// origin. Errors: [`Error::Plan`] with the key and the accepted values.
     pub fn check(file: PlanFile, folder: &Path, registry: &Registry, origin: SettingOrigin) -> Result<Plan> {
@@ -356,14 +372,6 @@ impl Plan {
     pub fn axes(&self) -> Vec<(String, Constant)> {
         let cell = (!self.cell.is_empty()).then(|| ("cell".to_owned(), Constant::Text(self.cell.clone())));
         cell.into_iter().chain(self.axes.iter().cloned()).collect()
-    }
-}
-
-/// Checks the name of an experiment, which is also the name of its results folder. Errors: [`Error::Plan`].
-pub fn check_name(name: &str) -> Result<()> {
-    match portable::is_file_name(name) {
-        true => Ok(()),
-        false => Err(Error::plan("name", format!("'{}'", name.escape_debug()), portable::EXPECTED)),
     }
 }
 

@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 
+use plimsoll_runs::{RunEnvironment, columns};
 use rayon::prelude::*;
 
+use super::Supply;
 use super::plan::{Plan, WorkloadPlan};
-use super::single::RunEnvironment;
-use super::sinks::columns;
 use super::study::Study;
-use super::supply::Supply;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::{Error, Result};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use plimsoll::output::manifest::{FILE as MADE, FileState, Manifest};
+use plimsoll::output::files::MADE;
+use plimsoll::output::manifest::{FileState, Manifest};
 
 use crate::determinism::differences;
 use crate::replay::{run, said};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll::experiment::{Destination, SharedSupply, Simulation, Study, simulate};
+use plimsoll::experiment::{Destination, SharedSupply, Study, simulate};
 use plimsoll::output::schema::{Table, partition};
 use plimsoll::policy::{BUILT_IN, Registry};
 
@@ -478,7 +478,7 @@ fn a_run_without_files_sums_up_the_same() {
                 tables: tables.to_vec(),
                 metadata: Vec::new(),
             };
-            let summary = simulate(&Simulation::new(plan, &supply, "w"), policy, &to, &mut |_, _| Ok(()));
+            let summary = simulate(&plan.simulation(&supply, "w"), policy, &to, &mut |_, _| Ok(()));
             serde_json::to_value(summary.expect("a run").summary).expect("a summary is JSON")
         };
         let all: Vec<Table> = Table::all().collect();

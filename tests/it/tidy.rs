@@ -20,7 +20,7 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "charts",
     "control",
     "court",
@@ -33,6 +33,7 @@ const CRATES: [&str; 14] = [
     "queue-import",
     "report",
     "results",
+    "runs",
     "schedulers",
     "store",
 ];

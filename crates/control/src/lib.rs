@@ -17,6 +17,7 @@ pub mod master;
 pub mod message;
 pub mod rules;
 pub mod scenario;
+pub mod settings;
 pub mod setup;
 pub mod stage;
 pub mod study;

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod gallery;
-pub mod numbers;
 pub mod picture;
 pub mod requests;
 pub mod sequence;

@@ -18,6 +18,7 @@ pub mod histogram;
 pub mod holm;
 mod horizon;
 pub mod interval;
+pub mod numbers;
 pub mod reference;
 pub mod run;
 pub mod run_log;

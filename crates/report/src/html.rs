@@ -8,9 +8,6 @@ use std::fmt::Write;
 use plimsoll_base::escape::escape;
 use plimsoll_charts::figure::MANY;
 
-/// The name of the page in a results folder.
-pub const FILE: &str = "report.html";
-
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HtmlColumn {

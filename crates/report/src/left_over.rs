@@ -1,7 +1,7 @@
 //! Notes of a report about unfinished work at the end of runs.
 
 use plimsoll_base::error::Result;
-use plimsoll_figures::numbers::count;
+use plimsoll_metrics::numbers::count;
 use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 

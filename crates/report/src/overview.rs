@@ -8,11 +8,12 @@ use std::path::Path;
 
 use plimsoll_base::column::Better;
 use plimsoll_base::error::Result;
-use plimsoll_figures::numbers::{count, in_percent, number, with_half};
 use plimsoll_figures::requests::{Whole, heading};
 use plimsoll_metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
+use plimsoll_metrics::numbers::{count, in_percent, number, with_half};
 use plimsoll_metrics::verdict::{OPEN, equivalent_words};
 use plimsoll_metrics::{Design, MeanDifference, TestVerdict, Tested, corrected, difference};
+use plimsoll_results::files::REPORT;
 use plimsoll_results::provenance::Provenance;
 use plimsoll_results::read::Results;
 use plimsoll_results::schema::Table;
@@ -115,7 +116,7 @@ pub fn write(sweep: &SweepReport, folder: &Path, pictures: &Pictures) -> Result<
         provenance: sweep.provenance.rows(),
         ..Report::default()
     };
-    write_whole(&folder.join(html::FILE), html::render(&report).as_bytes())
+    write_whole(&folder.join(REPORT), html::render(&report).as_bytes())
 }
 
 /// Values by policy and run.
@@ -319,7 +320,7 @@ fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> O
                 equivalent_words(),
             ),
         },
-        links: lines.iter().map(|line| format!("{}/{}", sweep.folders[line.cell], html::FILE)).collect(),
+        links: lines.iter().map(|line| format!("{}/{}", sweep.folders[line.cell], REPORT)).collect(),
     })
 }
 
@@ -357,7 +358,7 @@ fn means(sweep: &SweepReport, column: &Headline, values: &[HashMap<String, Metri
     let mut sheet = Sheet {
         caption: format!("{}: {}{good}{over}", column.heading, column.about),
         columns: [text_column("cell")].into_iter().chain(policies.iter().map(|name| number_column(name, ""))).collect(),
-        links: sweep.folders.iter().map(|folder| format!("{folder}/{}", html::FILE)).collect(),
+        links: sweep.folders.iter().map(|folder| format!("{folder}/{}", REPORT)).collect(),
         ..Sheet::default()
     };
     let mut shown = Vec::new();

@@ -7,11 +7,12 @@ use plimsoll_base::column::Better;
 use plimsoll_base::error::Result;
 use plimsoll_charts::figure::MANY;
 use plimsoll_figures::gallery::{Drawn, Gallery};
-use plimsoll_figures::numbers::{count, in_percent, thousands, with_half};
 use plimsoll_figures::picture::ENDINGS;
 use plimsoll_metrics::compare::{ALPHA, LEVEL, is_significant};
+use plimsoll_metrics::numbers::{count, in_percent, thousands, with_half};
 use plimsoll_metrics::{Compared, Comparison, Contest, Design, Interval, PolicyRuns, Tested, mean_interval};
 use plimsoll_results::comparison::{comparison, policy_runs};
+use plimsoll_results::files::REPORT;
 use plimsoll_results::folder::Contents;
 use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
@@ -30,7 +31,7 @@ const USERS_MOST: usize = 20;
 /// Writes `report.html` with these figures and this plan to the results folder; returns the file.
 pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<WrittenFile> {
     let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures)? });
-    write_whole(&results.folder.join(html::FILE), page.as_bytes())
+    write_whole(&results.folder.join(REPORT), page.as_bytes())
 }
 
 /// Returns the content of the report.

@@ -7,10 +7,8 @@ use plimsoll_base::escape;
 use plimsoll_store::archive::Sum;
 use serde_json::{Map, Value, json};
 
+use crate::files::{self, RO_CRATE};
 use crate::provenance::{COMMIT, DESCRIPTION, VERSION};
-
-/// The name of the description.
-pub const FILE: &str = "ro-crate-metadata.json";
 
 const CRATE: &str = "https://w3id.org/ro/crate/1.1";
 const PROFILE: &str = "https://w3id.org/ro/wfrun/process/0.5";
@@ -95,7 +93,7 @@ pub fn describe(about: &Publication, files: &BTreeMap<String, Sum>) -> String {
     let of_results: Vec<Value> =
         files.keys().filter(|name| name.starts_with(&about.results)).map(|name| link(&file_id(name))).collect();
     let mut graph = vec![
-        json!({ "@id": FILE, "@type": "CreativeWork", "about": link("./"), "conformsTo": link(CRATE) }),
+        json!({ "@id": RO_CRATE, "@type": "CreativeWork", "about": link("./"), "conformsTo": link(CRATE) }),
         Value::Object(root),
         run,
         program,
@@ -176,8 +174,8 @@ fn media_type(name: &str) -> &'static str {
 fn explained(name: &str) -> Option<&'static str> {
     match name.rsplit('/').next()? {
         "README.md" => Some("the content, and how to reproduce it"),
-        "report.html" => Some("tables with intervals, figures, plan and provenance on one page"),
-        "run.json" => Some("the facts that differ between two executions of the plan: machine, threads, clock"),
+        files::REPORT => Some("tables with intervals, figures, plan and provenance on one page"),
+        files::RUN => Some("the facts that differ between two executions of the plan: machine, threads, clock"),
         "estimates.csv" => Some("means with 95 % confidence intervals over seeds"),
         "differences.csv" => Some("differences from the baseline, paired by seed, with intervals and p-values"),
         "CITATION.cff" => Some("how to cite the program"),

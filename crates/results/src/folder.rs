@@ -6,37 +6,17 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll_base::column::TableRow;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_metrics::Design;
 use plimsoll_store::lock::Lock;
-pub use plimsoll_store::lock::RECEIPTS;
-use plimsoll_store::portable::leads_elsewhere;
+use plimsoll_store::portable::{self, leads_elsewhere};
 use plimsoll_store::sealed::{self, Found};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::schema::{self, Fated, Recovered};
-
-/// The name of the description's file.
-pub const FILE: &str = "experiment.json";
-
-/// The name of the description of a sweep's results, which is beside the folders of its cells.
-pub const STUDY: &str = "study.json";
-
-/// The name of the file of the requests for figures.
-pub const REQUESTS: &str = "figures.toml";
-
-/// The folder of the tables of statistics.
-pub const STATISTICS: &str = "statistics";
-
-/// The table of estimates, below the folder of the results.
-pub const ESTIMATES: &str = "statistics/estimates.parquet";
-
-/// The table of differences, below a results folder.
-pub const DIFFERENCES: &str = "statistics/differences.parquet";
-
-/// The names of the tables of a plan with a table `[failover]`.
-pub const FAILOVER: [&str; 2] = [Fated::TABLE, Recovered::TABLE];
+use crate::files::{CELL, EXPERIMENT, RECEIPTS, STUDY};
+use crate::receipt::{Receipt, RunKey};
+use crate::schema;
 
 /// The description of the experiment in a results folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,19 +63,19 @@ impl Contents {
 
     /// Writes the file.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        sealed::write(&folder.join(FILE), self).map(drop)
+        sealed::write(&folder.join(EXPERIMENT), self).map(drop)
     }
 
     /// Reads the file. Errors: [`Error::Trace`] if the folder is no results folder or the file is damaged; [`Error::Io`].
     pub fn read(folder: &Path) -> Result<Contents> {
-        let path = folder.join(FILE);
+        let path = folder.join(EXPERIMENT);
         if let Some(contents) = sealed::find::<Contents>(&path)?.intact()? {
             return Ok(contents);
         }
         let problem = match folder.join(STUDY).exists() {
             true => "the results of a sweep: each cell has a folder of its own in it, cell=NAME".to_owned(),
             false => format!(
-                "not a results folder: it has no {FILE}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
+                "not a results folder: it has no {EXPERIMENT}; `plimsoll run PLAN.toml -o {0}` or `plimsoll replay \
                  TRACE .. -o {0}` makes one",
                 folder.display()
             ),
@@ -110,13 +90,9 @@ pub type ListedTables = BTreeMap<String, Vec<String>>;
 /// Reads the receipts of a folder. Returns the tables of complete runs, and the names of damaged receipts. Errors: the folder of receipts,
 /// or a receipt, cannot be read.
 pub fn listed(folder: &Path) -> Result<(ListedTables, Vec<String>)> {
-    #[derive(Deserialize)]
-    struct Receipt {
-        tables: BTreeMap<String, String>,
-    }
     let (mut listed, mut broken) = (ListedTables::new(), Vec::new());
     for name in receipts(folder)? {
-        match sealed::read::<Receipt>(&folder.join(RECEIPTS).join(&name)) {
+        match sealed::read::<Receipt<IgnoredAny>>(&folder.join(RECEIPTS).join(&name)) {
             Ok(Some(receipt)) => {
                 for (table, digest) in receipt.tables.into_iter().filter(|(table, _)| !leads_elsewhere(table)) {
                     listed.entry(table).or_default().push(digest);
@@ -177,17 +153,7 @@ pub fn add_sources(
     prefix: &str,
     (name, text): (&str, &str),
 ) {
-    #[derive(Deserialize)]
-    struct Run {
-        policy: String,
-        run: u64,
-    }
-    #[derive(Deserialize)]
-    struct Receipt {
-        tables: BTreeMap<String, String>,
-        summary: Run,
-    }
-    let Ok(Receipt { tables: own, summary }) = serde_json::from_str(text) else { return };
+    let Ok(Receipt::<RunKey> { tables: own, summary, .. }) = serde_json::from_str(text) else { return };
     if contents.policies.contains(&summary.policy) && summary.run < contents.seeds.len() as u64 {
         tables.extend(own.into_iter().map(|(table, digest)| (format!("{prefix}/{name}/{table}"), digest)));
     }
@@ -313,9 +279,17 @@ impl StudyRecord {
     }
 }
 
+/// Checks the name of an experiment, which is also the name of its results folder. Errors: [`Error::Plan`].
+pub fn check_name(name: &str) -> Result<()> {
+    match portable::is_file_name(name) {
+        true => Ok(()),
+        false => Err(Error::plan("name", format!("'{}'", name.escape_debug()), portable::EXPECTED)),
+    }
+}
+
 /// Returns the folder of a cell's results; without a sweep, the folder of the study.
 pub fn of_cell(folder: &Path, cell: &str) -> PathBuf {
-    if cell.is_empty() { folder.to_owned() } else { folder.join(format!("cell={}", schema::partition(cell))) }
+    if cell.is_empty() { folder.to_owned() } else { folder.join(format!("{CELL}{}", schema::partition(cell))) }
 }
 
 #[cfg(test)]
@@ -336,7 +310,7 @@ mod tests {
             let message = Contents::read(dir.path()).unwrap_err().to_string();
             assert!(message.contains(says) && message.contains("experiment.json"), "{message}");
         }
-        std::fs::write(dir.path().join(FILE), "{\n  \"schema\": 2,\n").expect("a writable folder");
+        std::fs::write(dir.path().join(EXPERIMENT), "{\n  \"schema\": 2,\n").expect("a writable folder");
         let message = Contents::read(dir.path()).unwrap_err().to_string();
         assert!(message.contains("experiment.json") && message.contains("not as it was written"), "{message}");
     }

@@ -13,12 +13,10 @@ use plimsoll_store::portable;
 use plimsoll_store::sealed::{self, Found};
 use serde::{Deserialize, Serialize};
 
-use crate::folder::{REQUESTS, link_below, sources};
+use crate::files::{MADE, REQUESTS};
+use crate::folder::{link_below, sources};
 use crate::provenance::{COMMIT, VERSION};
 use crate::schema;
-
-/// The name of the manifest's file.
-pub const FILE: &str = "made.json";
 
 /// The experiment that results without runs belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,13 +64,13 @@ pub enum FileState {
 impl Manifest {
     /// Reads the manifest; `None` if there is none. Errors: the manifest is damaged, or of a version that this program cannot read.
     pub fn read(folder: &Path) -> Result<Option<Manifest>> {
-        sealed::find(&folder.join(FILE))?.intact()
+        sealed::find(&folder.join(MADE))?.intact()
     }
 
     /// Reads the manifest. Returns an empty manifest if the file is missing, or damaged, since damaged entries are not reliable. Errors:
     /// [`Error::Io`].
     pub fn known(folder: &Path) -> Result<Manifest> {
-        match sealed::find(&folder.join(FILE)) {
+        match sealed::find(&folder.join(MADE)) {
             Err(error @ Error::Io { .. }) => Err(error),
             Ok(Found::Whole(made)) => Ok(made),
             _ => Ok(Manifest::default()),
@@ -121,16 +119,16 @@ impl Manifest {
         tables.retain(|name, _| files.contains_key(name));
         let (commit, sources) = (COMMIT.map(str::to_owned), tables);
         let made = Manifest { schema: schema::VERSION, version: VERSION.to_owned(), commit, about, files, sources };
-        sealed::write(&folder.join(FILE), &made).map(drop)
+        sealed::write(&folder.join(MADE), &made).map(drop)
     }
 
     /// Removes all listed files that are unchanged, and the manifest. Errors: a file cannot be removed.
     pub fn remove(folder: &Path) -> Result<()> {
-        if !folder.join(FILE).is_file() {
+        if !folder.join(MADE).is_file() {
             return Ok(());
         }
         remove(folder, &Manifest::known(folder)?.files)?;
-        std::fs::remove_file(folder.join(FILE)).map_err(|error| Error::output(folder, error))
+        std::fs::remove_file(folder.join(MADE)).map_err(|error| Error::output(folder, error))
     }
 
     /// Checks a file if the manifest lists it; other files pass. Errors: [`Error::Trace`] if the file is changed or missing.
@@ -235,7 +233,7 @@ mod tests {
         let made = Manifest::known(folder).expect("readable");
         assert_eq!(made.files.keys().map(String::as_str).collect::<Vec<_>>(), ["figures/d.svg", "report.html"]);
         Manifest::remove(folder).expect("a writable folder");
-        assert!(!there("figures/d.svg") && !there("report.html") && !there(FILE) && there("figures/own.svg"));
+        assert!(!there("figures/d.svg") && !there("report.html") && !there(MADE) && there("figures/own.svg"));
     }
 
     #[test]
@@ -245,7 +243,7 @@ mod tests {
         write_whole(&outside, b"x").expect("a writable folder");
         let sum = digest(&outside).expect("readable");
         let files = BTreeMap::from([("../outside".to_owned(), sum)]);
-        sealed::write(&folder.join(FILE), &Manifest { schema: schema::VERSION, files, ..Manifest::default() })
+        sealed::write(&folder.join(MADE), &Manifest { schema: schema::VERSION, files, ..Manifest::default() })
             .expect("a writable folder");
         assert_eq!(Manifest::known(&folder).expect("readable").states(&folder)["../outside"], FileState::Gone);
         Manifest::remove(&folder).expect("a writable folder");

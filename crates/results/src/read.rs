@@ -10,7 +10,8 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Dim;
 use plimsoll_store::frame::{Frame, open};
 
-use crate::folder::{Contents, FILE, ListedTables, listed};
+use crate::files::EXPERIMENT;
+use crate::folder::{Contents, ListedTables, listed};
 use crate::manifest::{FileState, below, state};
 use crate::provenance::Provenance;
 use crate::schema::Table;
@@ -79,7 +80,7 @@ impl Results {
         if runs > RUNS_MOST {
             let problem =
                 format!("it requests {runs} runs up to the last existing one; at most {RUNS_MOST} can be read");
-            return Err(Error::trace(folder.join(FILE), 0, "", problem));
+            return Err(Error::trace(folder.join(EXPERIMENT), 0, "", problem));
         }
         let resources = results.about("plimsoll.resources").unwrap_or("[]");
         let names: Vec<String> = serde_json::from_str(resources)

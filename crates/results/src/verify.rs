@@ -11,9 +11,10 @@ use plimsoll_store::archive::Archive;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::crate_json::{FILE, encoded};
-use crate::folder::{FILE as CONTENTS, RECEIPTS, STUDY, add_sources, digest_of_sources, of_cell};
-use crate::manifest::{FILE as MADE, Manifest, below};
+use crate::crate_json::encoded;
+use crate::files::{EXPERIMENT, MADE, RECEIPTS, RO_CRATE, STUDY};
+use crate::folder::{add_sources, digest_of_sources, of_cell};
+use crate::manifest::{Manifest, below};
 
 /// The part of a description that is checked.
 #[derive(Deserialize)]
@@ -68,7 +69,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
     let wrong = |name: &str, what: &str| Error::trace(path, 0, "", format!("{}: {what}", name.escape_debug()));
     let names = archive.names();
     let top = top(&names);
-    let file = format!("{top}{FILE}");
+    let file = format!("{top}{RO_CRATE}");
     let text = archive.text(&file)?;
     let json: BundleDescription = serde_json::from_str(&text).map_err(|error| wrong(&file, &error.to_string()))?;
     let mut entities: BTreeMap<&str, &Entity> = BTreeMap::new();
@@ -77,12 +78,13 @@ pub fn verify(path: &Path) -> Result<Verified> {
             return Err(wrong(&entity.id, "it is described twice"));
         }
     }
-    let descriptor = entities.get(FILE).filter(|entity| entity.about.as_ref().is_some_and(|about| about.id == "./"));
+    let descriptor =
+        entities.get(RO_CRATE).filter(|entity| entity.about.as_ref().is_some_and(|about| about.id == "./"));
     descriptor.ok_or_else(|| wrong(&file, "it does not state that it describes this bundle"))?;
     let root = entities.get("./").ok_or_else(|| wrong(&file, "the bundle itself is not described"))?;
     let listed: BTreeSet<&str> = root.parts.iter().map(|part| part.id.as_str()).collect();
     let below = names.iter().filter_map(|name| Some((encoded(name.strip_prefix(&top)?), name)));
-    let files: BTreeMap<String, &String> = below.filter(|(id, _)| id != FILE).collect();
+    let files: BTreeMap<String, &String> = below.filter(|(id, _)| id != RO_CRATE).collect();
     let mut left = files.clone();
     let mut found = Verified { files: 0, size: 0 };
     for entity in json.graph.iter().filter(|entity| entity.is("File")) {
@@ -108,7 +110,7 @@ pub fn verify(path: &Path) -> Result<Verified> {
         Some(part) if part.is("Dataset") => {
             files.range(id.to_owned()..).next().is_some_and(|(file, _)| file.starts_with(id))
         }
-        _ => id == FILE || files.contains_key(id),
+        _ => id == RO_CRATE || files.contains_key(id),
     };
     let parts = || json.graph.iter().flat_map(|entity| &entity.parts);
     if let Some(part) = parts().find(|part| !is_there(&part.id)) {
@@ -142,7 +144,7 @@ fn check_sources(path: &Path, archive: &mut Archive, names: &[String]) -> Result
         for (cell, _) in cells {
             let place = below(Path::new(""), &of_cell(Path::new(""), &cell));
             let inside = if place.is_empty() { folder.to_owned() } else { format!("{folder}{place}/") };
-            let contents = format!("{inside}{CONTENTS}");
+            let contents = format!("{inside}{EXPERIMENT}");
             if !names.contains(&contents) {
                 continue;
             }

@@ -9,7 +9,7 @@ use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format};
 use super::{Args, find, print_findings, wanted, write};
 use crate::error::Result;
-use crate::experiment::study::folder::COUNTEREXAMPLES;
+use crate::output::files::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
 use crate::settings::SettingOrigin;
 

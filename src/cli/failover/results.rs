@@ -24,7 +24,7 @@ use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
 use crate::output::schema::{Fated, Recovered, Writer};
 use crate::output::shell::quoted;
-use crate::output::{schema, sequence};
+use crate::output::{files, schema, sequence};
 use crate::units::{Span, trim_float};
 
 /// Writes tables, figures and the report to a folder; returns all files, the report last.
@@ -33,7 +33,7 @@ pub fn write(folder: &Path, plan: &FailoverPlan, findings: &FailoverFindings) ->
     let drawn = draw(plan, findings);
     written.extend(gallery::write(folder, &drawn, &provenance(plan))?);
     let page = html::render(&report(plan, findings, &drawn));
-    written.push(write_whole(&folder.join(html::FILE), page.as_bytes())?);
+    written.push(write_whole(&folder.join(files::REPORT), page.as_bytes())?);
     Ok(written)
 }
 

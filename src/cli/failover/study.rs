@@ -9,7 +9,7 @@ use super::super::{Context, Format, print as out, progress::Steps, screen::parag
 use super::results;
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
-use crate::output::html;
+use crate::output::files;
 
 /// Executes the experiment, writes tables, figures and report, and prints the findings.
 pub fn run(
@@ -36,7 +36,7 @@ pub fn run(
         Format::Json => out::json(&json!({ "name": plan.name, "findings": sentences }))?,
     }
     let seconds = started.elapsed().as_secs_f64();
-    let report = folder.join(html::FILE);
+    let report = folder.join(files::REPORT);
     context.print_message(&format!("tables in {} ({seconds:.1} s), report in {}", folder.display(), report.display()));
     Ok(())
 }

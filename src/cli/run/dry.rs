@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use super::RunSettings;
 use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result};
-use crate::experiment::study::folder::check_owner;
 use crate::experiment::study::{ListedRun, listed};
-use crate::experiment::{Destination, Mode, Plan, SharedSupply, Simulation, Study, check, simulate};
+use crate::experiment::{Destination, Mode, Plan, SharedSupply, Study, check, simulate};
 use crate::output::numbers::count;
+use crate::output::ownership::check_owner;
 use crate::units::Time;
 
 /// Maximum duration of the trial of a policy.
@@ -92,7 +92,7 @@ fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
     let supply = SharedSupply::from(plan.workload.supply(plan.seeds[0])?);
     let making = started.elapsed();
     let name = plan.workload.name();
-    let simulation = Simulation::new(plan, &supply, &name);
+    let simulation = plan.simulation(&supply, &name);
     let to = Destination {
         folder: None,
         policy: plan.policies[policy].name.clone(),

@@ -14,13 +14,14 @@ use super::{Context, Format, check, failover, left_over, over_commit, print, rep
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
-use crate::experiment::study::folder::foreign_files;
 use crate::experiment::study::identity::slashed;
 use crate::experiment::{
     Done, Findings, Mode, Plan, ROW_MEMORY, Request, RunSummary, Study, comparison, execute, findings,
 };
+use crate::output::files;
 use crate::output::folder::check_output;
 use crate::output::numbers::count;
+use crate::output::ownership::foreign_files;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
 use crate::rows::read_text;
@@ -326,7 +327,7 @@ pub(super) fn relative_path(results: &Path, plan: &Path) -> Option<String> {
 /// Updates the record `run.json` after results were copied to the folder `to`: writes the path from that folder to the plan. Errors: the
 /// record cannot be read or written.
 pub fn moved(from: &Path, to: &Path) -> Result<()> {
-    let record = to.join("run.json");
+    let record = to.join(files::RUN);
     let Some(mut facts) = sealed::read::<serde_json::Map<String, serde_json::Value>>(&record)? else { return Ok(()) };
     let Some(plan) = facts.get("folder").and_then(|folder| folder.as_str()).map(|folder| from.join(folder)) else {
         return Ok(());

@@ -1,33 +1,17 @@
-//! The results folder of a study: its ownership and the removal of stale files.
-//!
-//! A folder belongs to the plan that its undamaged records name. Results of another plan are an error unless `--restart` replaces them.
-//! Only files that match a record and files with the names of temporary files are ever removed. The user's own files are neither replaced
-//! nor removed.
+//! The description of a study in its results folder, and the check that the folder has no other results.
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::identity::{Digests, digests_by_key, ids};
-use super::receipt::Receipt;
 use super::{Study, shown};
 use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
-use crate::output::file::is_temporary;
-use crate::output::folder::REQUESTS;
-use crate::output::folder::{
-    Contents, FAILOVER, FILE as CONTENTS, RECEIPTS, STATISTICS, STUDY, StudyRecord, check_links, check_output, of_cell,
-    receipts,
-};
-use crate::output::gallery::FOLDER as FIGURES;
-use crate::output::html::FILE as REPORT;
-use crate::output::lock::{FILE as LOCK, is_lock};
-use crate::output::manifest::{self, FILE as MADE, Manifest};
+use crate::output::folder::{Contents, StudyRecord, of_cell, receipts};
+use crate::output::ownership::{ADVICE, of_another_plan, places, plan_there};
 use crate::output::provenance::{COMMIT, VERSION};
-use crate::output::schema::{self, Table};
-use crate::output::sealed::{self, Found};
-
-/// The folder of counterexamples of a plan.
-pub const COUNTEREXAMPLES: &str = "counterexamples";
+use crate::output::schema;
+use crate::output::sealed::Found;
 
 /// Returns the description of a study.
 pub fn described(study: &Study) -> StudyRecord {
@@ -43,121 +27,6 @@ pub fn described(study: &Study) -> StudyRecord {
         plan: study.text.clone(),
     }
 }
-
-/// Checks that a folder has no content that conflicts with results: no link that would redirect results, and, unless a record identifies
-/// the folder as results, no file with the name of a results file. Errors: [`Error::Mismatch`] with the first such file; [`Error::Io`].
-pub fn check_owner(folder: &Path) -> Result<()> {
-    check_output("--output", folder)?;
-    let mut in_the_way = None;
-    for name in entries(folder)?.iter().filter(|name| is_a_name_of_ours(name)) {
-        let path = folder.join(name);
-        check_links(folder, &path)?;
-        if in_the_way.is_none() {
-            in_the_way = first_file(&path)?;
-        }
-    }
-    // Records are searched last. Other shards may write at the same time, and they write records before any other file.
-    match in_the_way {
-        Some(file) if !is_of_results(folder)? => {
-            let problem = format!(
-                "{} has the path of a file of results, and no record in {} shows that Plimsoll wrote it; choose \
-                 another folder with -o",
-                file.display(),
-                folder.display()
-            );
-            Err(Error::Mismatch { problem })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns the number of foreign files and folders in a folder that contains no results. Errors: [`Error::Io`].
-pub fn foreign_files(folder: &Path) -> Result<usize> {
-    let is_strange = |name: &&String| !is_left_over(name) && !is_a_name_of_ours(name);
-    Ok(if is_of_results(folder)? { 0 } else { entries(folder)?.iter().filter(is_strange).count() })
-}
-
-/// Returns whether a file of this name is left by a killed process only.
-fn is_left_over(name: &str) -> bool {
-    is_temporary(name) || is_lock(name)
-}
-
-/// Returns the sorted names in a folder; none if the folder does not exist. Errors: [`Error::Io`].
-fn entries(folder: &Path) -> Result<Vec<String>> {
-    let fail = |source| Error::io(folder, source);
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(fail)?,
-    };
-    let name = |entry: std::io::Result<std::fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
-    let mut names = entries.map(name).collect::<std::io::Result<Vec<String>>>().map_err(fail)?;
-    names.sort_unstable();
-    Ok(names)
-}
-
-/// Returns whether an undamaged record shows that a folder contains results, or some of them. Errors: [`Error::Io`].
-fn is_of_results(folder: &Path) -> Result<bool> {
-    let own = entries(folder)?.into_iter().filter(|name| is_a_record(name)).map(|name| folder.join(name));
-    let mut records: Vec<PathBuf> = own.collect();
-    for place in places(folder)? {
-        records.push(place.join(CONTENTS));
-        records.extend(receipts(&place)?.into_iter().map(|name| place.join(RECEIPTS).join(name)));
-    }
-    for record in records {
-        match sealed::text(&record) {
-            Ok(Some(_)) => return Ok(true),
-            Err(error @ Error::Io { .. }) => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(false)
-}
-
-/// Returns whether a name in the results folder itself is the name of a record.
-fn is_a_record(name: &str) -> bool {
-    RECORDS.contains(&name) || (name.starts_with("run-") && name.ends_with(".json"))
-}
-
-/// The names of records in the results folder itself.
-const RECORDS: [&str; 4] = [CONTENTS, STUDY, MADE, "run.json"];
-
-/// Returns whether results use this name in their folder.
-fn is_a_name_of_ours(name: &str) -> bool {
-    let tables = || Table::all().map(|table| table.name());
-    let others = [RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
-    is_a_record(name)
-        || name.starts_with("cell=")
-        || tables().chain(others).any(|own| own == name)
-        || name.strip_suffix(".parquet").is_some_and(|table| FAILOVER.contains(&table))
-}
-
-/// Returns the first file, by name, at or below a path. Temporary files are ignored, and links count as files. Errors: [`Error::Io`].
-fn first_file(path: &Path) -> Result<Option<PathBuf>> {
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => {
-            for name in entries(path)? {
-                if let Some(file) = first_file(&path.join(name))? {
-                    return Ok(Some(file));
-                }
-            }
-            Ok(None)
-        }
-        Ok(_) => Ok((!is_left_over(&name)).then(|| path.to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io(path, error)),
-    }
-}
-
-/// Returns the results folder and the folders of its cells. Errors: [`Error::Io`].
-fn places(folder: &Path) -> Result<Vec<PathBuf>> {
-    let cells = entries(folder)?.into_iter().filter(|name| name.starts_with("cell=")).map(|name| folder.join(name));
-    Ok(std::iter::once(folder.to_owned()).chain(cells.filter(|path| path.is_dir())).collect())
-}
-
-/// The advice for a folder with other results.
-const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
-                      --restart.";
 
 /// Checks that a folder has no results of another command or plan, or of a replay of another file. The commands `run` and `replay` require
 /// this. A plan with an edited input file is the same plan, and its runs are repeated. Errors: [`Error::Mismatch`] with the difference, or
@@ -190,7 +59,7 @@ fn other_results(study: &Study, folder: &Path, there: &str) -> Result<Error> {
         let problem = format!("{} has results {of}. {ADVICE}", folder.display());
         return Ok(Error::Mismatch { problem });
     }
-    Ok(another(folder, there, &study.text, ADVICE))
+    Ok(of_another_plan(folder, there, &study.text))
 }
 
 /// Returns whether a command is a replay.
@@ -241,115 +110,6 @@ fn has_runs_of(study: &Study, folder: &Path) -> Result<bool> {
     Ok(none)
 }
 
-/// Checks that a folder has no results of another plan, for a plan without runs. Errors: as [`check`].
-pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
-    match plan_there(folder)? {
-        Found::Whole(there) if there != plan => Err(another(folder, &there, plan, ADVICE)),
-        Found::Damaged(error) => Err(Error::Mismatch { problem: format!("{error}\n{ADVICE}") }),
-        _ => Ok(()),
-    }
-}
-
-/// Removes all results in a folder, for `--restart`: tables and receipts of runs, statistics, figures, reports and descriptions. Removes
-/// only the records themselves and the files that a record lists and that are unchanged since then. Returns the removed files. Their
-/// folders are kept, because other runs may be writing to them. Errors: a file cannot be removed.
-pub fn clear(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
-    for place in places(folder)? {
-        for name in receipts(&place)? {
-            let path = place.join(RECEIPTS).join(&name);
-            match sealed::read::<Receipt>(&path) {
-                Ok(Some(receipt)) => removed.extend(manifest::remove_files(&place, &receipt.tables)?),
-                Err(error @ Error::Io { .. }) => return Err(error),
-                _ => continue,
-            }
-            remove(&path)?;
-            removed.push(path);
-        }
-        removed.extend(manifest::remove_files(&place, &Manifest::known(&place)?.files)?);
-        for name in entries(&place)?.iter().filter(|name| is_a_record(name)) {
-            let path = place.join(name);
-            match sealed::text(&path) {
-                Ok(Some(_)) => remove(&path)?,
-                Err(error @ Error::Io { .. }) => return Err(error),
-                _ => continue,
-            }
-            removed.push(path);
-        }
-    }
-    Ok(removed)
-}
-
-/// Removes the folders below `folder` that are empty after the removal of these files.
-pub fn remove_empty(folder: &Path, removed: &[PathBuf]) {
-    for path in removed {
-        let above = path.ancestors().skip(1).take_while(|above| *above != folder && above.starts_with(folder));
-        let _ = above.map_while(|above| std::fs::remove_dir(above).ok()).count();
-    }
-}
-
-/// Returns the plan of the results in a folder. Errors: [`Error::Io`], or a record of a version that this program does not read.
-fn plan_there(folder: &Path) -> Result<Found<String>> {
-    match runs_there(folder)? {
-        // A damaged manifest identifies no plan, and is written again later.
-        Found::Missing => Ok(Manifest::known(folder)?.about.map_or(Found::Missing, |about| Found::Whole(about.plan))),
-        found => Ok(found),
-    }
-}
-
-/// Returns the plan of the runs in a folder. Errors: as [`plan_there`].
-fn runs_there(folder: &Path) -> Result<Found<String>> {
-    let study = match StudyRecord::find(folder)? {
-        Found::Whole(described) => return Ok(Found::Whole(described.plan)),
-        Found::Damaged(error) => Found::Damaged(error),
-        Found::Missing => Found::Missing,
-    };
-    Ok(match sealed::find::<Contents>(&folder.join(CONTENTS))? {
-        Found::Whole(contents) => Found::Whole(contents.plan),
-        Found::Damaged(error) => Found::Damaged(error),
-        Found::Missing => study,
-    })
-}
-
-fn another(folder: &Path, there: &str, plan: &str, advice: &str) -> Error {
-    let differs = difference(there, plan);
-    Error::Mismatch { problem: format!("{} has results of another plan:\n{differs}\n{advice}", folder.display()) }
-}
-
-/// Returns the differences between two plans, one line per key and plan: `-` for the old plan, `+` for the new one.
-pub fn difference(old: &str, new: &str) -> String {
-    let flat = |text: &str| {
-        let mut lines = Vec::new();
-        let table: toml::Table = text.parse().unwrap_or_default();
-        flatten("", &toml::Value::Table(table), &mut lines);
-        lines
-    };
-    let (old, new) = (flat(old), flat(new));
-    let mut lines: Vec<(&String, String)> = Vec::new();
-    for (sign, own, others) in [('-', &old, &new), ('+', &new, &old)] {
-        let others: HashSet<&(String, String)> = others.iter().collect();
-        let alone = own.iter().filter(|line| !others.contains(line));
-        lines.extend(alone.map(|(key, value)| (key, format!("  {sign} {key} = {value}"))));
-    }
-    lines.sort_by_key(|(key, _)| *key);
-    lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
-}
-
-fn flatten(path: &str, value: &toml::Value, lines: &mut Vec<(String, String)>) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                let key = if key.contains('.') { format!("\"{key}\"") } else { key.clone() };
-                flatten(&if path.is_empty() { key } else { format!("{path}.{key}") }, value, lines);
-            }
-        }
-        toml::Value::Array(items) if items.iter().any(toml::Value::is_table) => {
-            items.iter().enumerate().for_each(|(at, item)| flatten(&format!("{path}[{at}]"), item, lines));
-        }
-        value => lines.push((path.to_owned(), value.to_string())),
-    }
-}
-
 /// Writes the description of a cell's folder if it is missing or different.
 pub fn describe(plan: &Plan, folder: &Path, seeds: usize, digests: &Digests) -> Result<()> {
     let contents = Contents { inputs: Some(digests_by_key(plan, digests)?), ..contents(plan, seeds) };
@@ -373,90 +133,5 @@ fn contents(plan: &Plan, seeds: usize) -> Contents {
         command: plan.command.clone(),
         plan: plan.text.clone(),
         inputs: None,
-    }
-}
-
-/// Removes files that do not belong to a complete study: temporary files of killed processes, and tables and receipts of an earlier plan.
-/// `kept` has the files of all runs of the study. Only files that match a record, and files with temporary names, are removed.
-pub fn remove_stale(study: &Study, folder: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
-    let ours: HashSet<PathBuf> = study.cells.iter().map(|plan| of_cell(folder, &plan.cell)).collect();
-    for place in places(folder)? {
-        for name in receipts(&place)? {
-            let path = place.join(RECEIPTS).join(&name);
-            let receipt = match sealed::read::<Receipt>(&path) {
-                Ok(Some(receipt)) => receipt,
-                Err(error @ Error::Io { .. }) => return Err(error),
-                // A damaged record lists no files.
-                _ => continue,
-            };
-            if !kept.contains(&path) {
-                let mut tables = receipt.tables;
-                tables.retain(|table, _| !kept.contains(&place.join(table)));
-                manifest::remove(&place, &tables)?;
-                remove(&path)?;
-            }
-        }
-        let tables = Table::all().map(|table| table.name());
-        for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
-            remove_temporary(&place, &place.join(name))?;
-        }
-        // Removing the folder fails if it contains other files, as intended.
-        let _ = std::fs::remove_dir(place.join(RECEIPTS));
-        remove_temporary(&place, &place)?;
-        if !ours.contains(&place) && Contents::read(&place).is_ok() {
-            // The description is of another plan, or of a cell that this plan does not have.
-            remove(&place.join(CONTENTS))?;
-            if place != folder {
-                Manifest::remove(&place)?;
-                let _ = std::fs::remove_dir(&place);
-            }
-        }
-    }
-    if Manifest::known(folder)?.about.is_some() {
-        // The manifest belongs to an earlier plan without runs.
-        Manifest::remove(folder)?;
-    }
-    match StudyRecord::find(folder)? {
-        Found::Whole(_) if !study.is_swept() => remove(&folder.join(STUDY)),
-        _ => Ok(()),
-    }
-}
-
-/// Removes temporary files of killed processes from a folder and from the folders of policies and runs below it. Folders of policies and
-/// runs that are empty afterwards are also removed.
-fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
-    for name in entries(folder)? {
-        let path = folder.join(&name);
-        // The folder's own lock is not removed, because this process holds it.
-        if is_left_over(&name) && name != LOCK && path.is_file() {
-            remove(&path)?;
-            let left = folder.ancestors().take_while(|above| *above != place);
-            let _ = left.map_while(|above| std::fs::remove_dir(above).ok()).count();
-        } else if (name.starts_with("policy=") || name.starts_with("run=")) && path.is_dir() {
-            remove_temporary(place, &path)?;
-        }
-    }
-    Ok(())
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::output(path, error)),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_differs_is_told_key_by_key() {
-        let old = "seeds = 2\n[w]\nload = 0.5\n[[w.class]]\na = 1\n[[w.class]]\nb = 1\n";
-        let new = "seeds = 2\n[w]\nload = 0.7\nhours = 1\n[[w.class]]\na = 1\n[[w.class]]\nb = 2\n";
-        let expected =
-            "  - w.class[1].b = 1\n  + w.class[1].b = 2\n  + w.hours = 1\n  - w.load = 0.5\n  + w.load = 0.7";
-        assert_eq!(difference(old, new), expected);
-        assert_eq!(difference(old, old), "");
     }
 }

@@ -8,7 +8,6 @@ mod batch;
 pub mod folder;
 pub mod identity;
 mod plain;
-pub(super) mod receipt;
 mod shard;
 mod source;
 mod sweep;
@@ -23,6 +22,7 @@ use super::changes::{parse_change, put_at};
 use super::plan::{Plan, PlanFile, WorkloadPlan};
 use crate::error::{Error, Result};
 use crate::output::folder::of_cell;
+use crate::output::receipt::{Receipt, ReceiptState};
 use crate::output::requests::{self, Requests, Scope};
 use crate::output::shell;
 use crate::output::table::Constant;
@@ -360,7 +360,7 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
         for (policy_at, ids) in ids.into_iter().enumerate() {
             for (run, id) in ids.into_iter().enumerate() {
                 let policy = &plan.policies[policy_at].name;
-                let found = place.as_ref().map(|place| receipt::Receipt::find(place, &id));
+                let found = place.as_ref().map(|place| Receipt::find(place, &id));
                 runs.push(ListedRun {
                     id,
                     cell,
@@ -368,7 +368,7 @@ pub fn listed(study: &Study, folder: Option<&Path>, shard: Option<Shard>) -> Res
                     policy_at,
                     run,
                     seed: plan.workload.is_seeded().then_some(plan.seeds[run]),
-                    there: matches!(found, Some(receipt::ReceiptState::Whole(found)) if found.is_of(policy, run as u64)),
+                    there: matches!(found, Some(ReceiptState::Whole(found)) if found.is_of(policy, run as u64)),
                 });
             }
         }

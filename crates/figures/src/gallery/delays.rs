@@ -12,7 +12,7 @@ use plimsoll_results::read::Results;
 use plimsoll_results::schema::Table;
 
 use super::{Gallery, by_policy, seeds_of};
-use crate::numbers::count;
+use plimsoll_metrics::numbers::count;
 
 /// Number of places along the time axis at which distributions are compared.
 const STEPS: usize = 240;

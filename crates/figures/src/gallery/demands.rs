@@ -8,7 +8,7 @@ use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 
 use super::{Drawn, Gallery, HALF, seed_of};
-use crate::numbers::capital;
+use plimsoll_metrics::numbers::capital;
 
 /// Maximum number of stages that are distinguished.
 const STAGES: usize = 4;

@@ -19,6 +19,7 @@ use std::path::Path;
 use plimsoll_base::error::Result;
 use plimsoll_charts::figure::{Axis, Chart, Data, MANY};
 use plimsoll_charts::paper::Paper;
+use plimsoll_results::files::FIGURES;
 use plimsoll_results::folder::check_links;
 use plimsoll_results::provenance::Provenance;
 use plimsoll_results::read::{Part, Results};
@@ -115,13 +116,10 @@ fn by_policy(results: &Results, x: Axis, y: Axis) -> Chart {
     Chart { size_pt: if many { Chart::PAGE } else { HALF }, reference, ..Chart::new(x, y) }
 }
 
-/// The folder of figures, below the results folder.
-pub const FOLDER: &str = "figures";
-
 /// Writes figures to `figures/NAME.svg`, `.png`, `.pdf` and `.csv` in a results folder; returns the files.
 pub fn write(folder: &Path, figures: &[Drawn], about: &Provenance) -> Result<Vec<WrittenFile>> {
-    check_links(folder, &folder.join(FOLDER))?;
-    let folder = folder.join(FOLDER);
+    check_links(folder, &folder.join(FIGURES))?;
+    let folder = folder.join(FIGURES);
     let one = |figure: &Drawn| picture::write_all(&folder, &figure.name, (&figure.svg, &figure.data), about);
     Ok(figures.iter().map(one).collect::<Result<Vec<_>>>()?.concat())
 }

@@ -10,7 +10,7 @@ use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 
 use super::{Gallery, RunEnds, seed_of};
-use crate::numbers::capital;
+use plimsoll_metrics::numbers::capital;
 
 /// Maximum number of users in a run for which the figure of shares is drawn.
 const USERS_MOST: f64 = 60.0;

@@ -12,7 +12,7 @@ use plimsoll_results::schema::Table;
 
 use super::groups::{Family, GroupPoint, GroupTables, GroupValues, name, read};
 use super::{Drawn, Gallery, seed_of};
-use crate::numbers::number;
+use plimsoll_metrics::numbers::number;
 
 /// Maximum number of resources with panels, side by side.
 const RESOURCES: usize = 2;

@@ -9,7 +9,7 @@ use super::kind::Stat;
 use super::kinds::Draw;
 use super::rows::{FigureRow, Whole};
 use crate::gallery::{Drawn, Gallery};
-use crate::numbers::capital;
+use plimsoll_metrics::numbers::capital;
 
 /// Heights in points: of a panel with the text below it, and of the margins around all panels.
 const PANEL: f64 = 120.0;

@@ -8,7 +8,7 @@ use plimsoll_base::units::{Dim, span};
 use plimsoll_charts::figure::{Axis, Measure};
 use plimsoll_results::schema::Table;
 
-use crate::numbers::{self, capital};
+use plimsoll_metrics::numbers::{self, capital};
 
 /// A field with a value in every row.
 #[derive(Clone, Debug, PartialEq)]

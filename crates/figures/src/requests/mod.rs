@@ -24,7 +24,7 @@ use plimsoll_base::rows::read_text_if_there;
 use plimsoll_base::tree::{Node, Place, Value};
 use plimsoll_charts::figure::MANY;
 use plimsoll_charts::paper::{Paper, Preset, points};
-use plimsoll_results::folder::REQUESTS;
+use plimsoll_results::files::REQUESTS;
 use plimsoll_results::manifest::{FileState, Manifest, state};
 use plimsoll_store::file::{digest_of, write_whole};
 pub use rows::Whole;

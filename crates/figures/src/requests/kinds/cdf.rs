@@ -6,10 +6,10 @@ use plimsoll_charts::figure::{Axis, Data, Panel, Series, cdf_panels, ecdf};
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, STEPS, X, beside};
-use crate::numbers::{capital, thousands};
 use crate::requests::check::FigureRequest;
 use crate::requests::draw::{Picture, list, lower, split};
 use crate::requests::rows::{FigureRow, FigureRows};
+use plimsoll_metrics::numbers::{capital, thousands};
 
 /// Maximum number of points of a distribution; more are thinned by rank.
 const POINTS: usize = 1000;

@@ -2,7 +2,7 @@
 
 use plimsoll_base::error::Result;
 use plimsoll_charts::figure::{Axis, Data, FOREST_ROW, ForestPanel, ForestRow, Interval, exactly, forest};
-use plimsoll_results::folder::DIFFERENCES;
+use plimsoll_results::files::DIFFERENCES;
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, tall};

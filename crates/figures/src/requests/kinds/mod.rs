@@ -23,7 +23,7 @@ use super::check::FigureRequest;
 use super::draw::Picture;
 use super::field::Field;
 use super::rows::{FigureRows, Series, Whole};
-use crate::numbers::thousands;
+use plimsoll_metrics::numbers::thousands;
 
 /// All kinds.
 pub(super) static KINDS: &[&KindRow] = &[

@@ -4,14 +4,15 @@
 //! sampling grid it writes the changed levels to the table `levels`. At the end it writes the table `groups` and makes the terminal's
 //! summary.
 
-use super::sinks::Sinks;
-use crate::books::{Books, Partition};
-use crate::error::Result;
-use crate::metrics::{GroupLog, Guarantee, Holding};
-use crate::output::schema::{GroupRow, Table, Writer};
-use crate::policy::{GroupLevel, GroupNode, GroupTree, Groups, Unreturned};
-use crate::record::TaskRecord;
-use crate::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
+use crate::sinks::Sinks;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_metrics::{GroupLog, Guarantee, Holding};
+use plimsoll_policies::{GroupLevel, GroupNode, GroupTree, Groups, Unreturned};
+use plimsoll_results::schema::{GroupRow, Table, Writer};
+use plimsoll_results::summary::GroupSummary;
+use plimsoll_sim::books::{Books, Partition};
+use plimsoll_sim::record::TaskRecord;
 
 /// The log of the groups during a run.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl GroupWatch {
             .groups
             .iter()
             .map(|group| {
-                let each = |of: fn(&crate::policy::GroupLimits) -> u64| {
+                let each = |of: fn(&plimsoll_policies::GroupLimits) -> u64| {
                     Resources::from_fn(|d| group.limits.get(d).map_or(0, of))
                 };
                 Guarantee { parent: group.parent, min: each(|limits| limits.min), max: each(|limits| limits.max) }
@@ -191,17 +192,4 @@ fn used(log: &GroupLog, group: usize, d: usize) -> u128 {
 
 fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
     log.sums(group, d).borrowed_us
-}
-
-/// The terminal's summary of a group.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct GroupSummary {
-    /// The name of the group.
-    pub name: String,
-    /// The number of its ancestors.
-    pub depth: usize,
-    /// Headings and values; amounts are in display units times hours.
-    pub values: Vec<(String, Option<f64>)>,
-    /// The allocation above the runtime quota that should have been reclaimed, by resource, in display units times hours.
-    pub unreturned: Vec<f64>,
 }

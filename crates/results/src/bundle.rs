@@ -10,16 +10,15 @@ mod records;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::plan::check_name;
-use super::study::receipt::{Receipt, ReceiptState};
-use crate::error::{Error, Result};
-use crate::output::archive::{self, Content, Sum};
-use crate::output::file::{digest_of, is_temporary};
-use crate::output::folder::REQUESTS;
-use crate::output::folder::{Contents, ESTIMATES, FILE as CONTENTS, RECEIPTS, StudyRecord, of_cell, receipts};
-use crate::output::manifest::Manifest;
-use crate::output::sealed;
-use crate::rows;
+use crate::files::{ESTIMATES, EXPERIMENT, RECEIPTS, REQUESTS, RUN};
+use crate::folder::{Contents, StudyRecord, check_name, of_cell, receipts};
+use crate::manifest::Manifest;
+use crate::receipt::{Receipt, ReceiptState};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows;
+use plimsoll_store::archive::{self, Content, Sum};
+use plimsoll_store::file::{digest_of, is_temporary};
+use plimsoll_store::sealed;
 use records::{RecordedState, Records};
 
 /// The contents of a bundle: a results folder that is ready to be packed.
@@ -96,7 +95,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     let mut cells = vec![String::new()];
     let mut read = None;
     match (described, Manifest::alone(folder)?) {
-        (None, Some((about, _))) if !folder.join(CONTENTS).exists() => {
+        (None, Some((about, _))) if !folder.join(EXPERIMENT).exists() => {
             (packed.name, packed.question, packed.plan) = (about.name, about.question, about.plan);
             read = Some(about.inputs.into_iter().map(|(name, digest)| (name, Some(digest))).collect());
         }
@@ -142,7 +141,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
             RecordedState::Unlisted => packed.unlisted.push(name),
         }
     }
-    packed.made = sealed::read(&folder.join("run.json"))?.unwrap_or_default();
+    packed.made = sealed::read(&folder.join(RUN))?.unwrap_or_default();
     packed.read_inputs(folder, read, largest)?;
     Ok(packed)
 }

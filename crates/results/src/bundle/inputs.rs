@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use super::BundleContents;
-use crate::error::{Error, Result};
-use crate::output::archive::{self, Content};
-use crate::workload::Input;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_sim::workload::Input;
+use plimsoll_store::archive::{self, Content};
 
 /// The folder of a bundle with the plan and its inputs.
 const STUDY: &str = "study";

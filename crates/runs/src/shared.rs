@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use super::memory::{Reservation, RowMemory};
-use super::supply::{Supply, mix};
-use crate::books::Weights;
-use crate::cluster::Mix;
-use crate::error::{Error, Result};
-use crate::metrics::{FairService, Window};
-use crate::units::{Resources, Time};
-use crate::workload::{Service, SharedRows, Source, WithServices};
+use crate::memory::{Reservation, RowMemory};
+use crate::supply::{Supply, mix};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::{Resources, Time};
+use plimsoll_metrics::{FairService, Window};
+use plimsoll_sim::books::Weights;
+use plimsoll_sim::cluster::Mix;
+use plimsoll_sim::workload::{Service, SharedRows, Source, WithServices};
 
 /// A supply, with the values that all of its runs share.
 pub struct SharedSupply {
@@ -167,7 +167,7 @@ impl SharedSupply {
 }
 
 /// A workload, by its index in the study, and a seed.
-pub(super) type Key = (usize, u64);
+pub type Key = (usize, u64);
 
 /// The shared supply of one key.
 #[derive(Default)]
@@ -180,7 +180,7 @@ struct Slot {
 }
 
 /// The shared supplies of the runs that have not ended.
-pub(super) struct Supplies {
+pub struct Supplies {
     slots: Mutex<HashMap<Key, Slot>>,
     memory: RowMemory,
 }
@@ -227,7 +227,7 @@ impl Supplies {
 }
 
 /// The use of a shared supply by one run. The supply is dropped when the leases of all its runs are dropped.
-pub(super) struct Lease<'a> {
+pub struct Lease<'a> {
     supplies: &'a Supplies,
     key: Key,
     supply: Arc<SharedSupply>,
@@ -256,7 +256,7 @@ impl Drop for Lease<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Input, TaskSet};
+    use plimsoll_sim::workload::{Input, TaskSet};
 
     fn trace() -> Supply {
         let rows: String = (0..9000).map(|row| format!("{row},u{},{row},1,1\n", row % 3)).collect();

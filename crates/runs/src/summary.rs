@@ -1,89 +1,16 @@
-//! The summary of a run: one row of the `runs` table, and the facts that the terminal and the report show.
+//! The summary of a run from the values of its collector.
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
-use super::collect::Collector;
-use super::groups::GroupSummary;
-use super::remarks::StuckExample;
-use crate::books::{WEIGHT_ONE, Weights};
-use crate::column::{Cell, Described, Kind};
-use crate::engine::Outcome;
-use crate::metrics::User;
-use crate::output::numbers::{are, count};
-use crate::output::schema::Table;
-use crate::record::Stuck;
-use crate::units::{Dim, Span};
-use crate::workload::describe;
-
-/// The summary of a run: the row of the `runs` table, and the terminal's summary.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RunSummary {
-    /// The policy's name.
-    pub policy: String,
-    /// The number of the run among those of the policy.
-    pub run: u64,
-    /// The seed of the workload; `None` for a trace.
-    pub seed: Option<u64>,
-    /// The resource dimensions.
-    pub dims: Vec<Dim>,
-    /// Counts of the engine.
-    pub outcome: Outcome,
-    /// Columns of the `runs` table and their values, in order.
-    pub values: Vec<(String, SummaryValue)>,
-    /// Completion by job size: bin label, jobs, mean completion time in seconds.
-    pub bins: Vec<(String, u64, Option<f64>)>,
-    /// The number of tasks that never started, by reason.
-    pub stuck: Vec<(Stuck, u64)>,
-    /// Examples of task sets that never started, a few for each reason.
-    pub examples: Vec<StuckExample>,
-    /// Examples of task sets that were stopped and waited again at the end, a few for each reason.
-    #[serde(default)]
-    pub stopped: Vec<StuckExample>,
-    /// Messages about requests of the workload that the engine ignores.
-    pub ignored: Vec<String>,
-    /// The groups of the policy, if it has any.
-    pub groups: Vec<GroupSummary>,
-}
-
-/// A value of a summary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum SummaryValue {
-    /// A count or a time in microseconds.
-    Int(Option<u64>),
-    /// A measure; `None` if it is undefined.
-    Float(Option<f64>),
-    /// A name.
-    Text(String),
-}
-
-impl SummaryValue {
-    /// Returns the value as a cell of a table.
-    pub fn cell(&self) -> Cell<'_> {
-        match self {
-            SummaryValue::Int(value) => (*value).into(),
-            SummaryValue::Float(value) => (*value).into(),
-            SummaryValue::Text(text) => Cell::Text(text),
-        }
-    }
-
-    /// Returns the value as a number; `None` for text and undefined values.
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            SummaryValue::Int(value) => value.map(|value| value as f64),
-            SummaryValue::Float(value) => *value,
-            SummaryValue::Text(_) => None,
-        }
-    }
-}
-
-impl RunSummary {
-    /// Returns the value of a column as a number.
-    pub fn number(&self, column: &str) -> Option<f64> {
-        self.values.iter().find(|(name, _)| name == column).and_then(|(_, value)| value.number())
-    }
-}
+use crate::collect::Collector;
+use plimsoll_base::column::{Cell, Described, Kind};
+use plimsoll_base::units::{Dim, Span};
+use plimsoll_metrics::User;
+use plimsoll_metrics::numbers::{are, count};
+use plimsoll_results::schema::Table;
+use plimsoll_results::summary::SummaryValue;
+use plimsoll_sim::books::{WEIGHT_ONE, Weights};
+use plimsoll_sim::workload::describe;
 
 /// Returns warnings about requests of the workload that the engine ignores, and about `held` jobs that were not submitted.
 pub(super) fn ignored(

@@ -1,6 +1,6 @@
 //! Formats numbers for readers: few digits, and no more than their uncertainty allows.
 
-use plimsoll_metrics::Interval;
+use crate::interval::Interval;
 
 /// Formats a number with at most four significant digits; whole numbers in full, an absent one as `-`.
 pub fn number(value: Option<f64>) -> String {

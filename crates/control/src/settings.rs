@@ -6,13 +6,13 @@
 
 use serde::Deserialize;
 
-use crate::control::rules::{Rule, Rules};
-use crate::control::setup::{AppId, Blacklist};
-use crate::control::world::World;
-use crate::control::world::plan::{Avoidance, Cost, Failures, Fault, Network, Script, Strike, Timing};
-use crate::error::{Error, Result, each};
-use crate::settings::{any_span, horizon, positive_span};
-use crate::units::{MachineId, Span, Time, span};
+use crate::rules::{Rule, Rules};
+use crate::setup::{AppId, Blacklist};
+use crate::world::World;
+use crate::world::plan::{Avoidance, Cost, Failures, Fault, Network, Script, Strike, Timing};
+use plimsoll_base::error::{Error, Result, each};
+use plimsoll_base::settings::{any_span, horizon, positive_span};
+use plimsoll_base::units::{MachineId, Span, Time, span};
 
 /// The control plane as written in the plan. Absent keys have the values of the scenarios.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -3,18 +3,19 @@
 //! The metrics are those of a [`RunLog`]. The [`Collector`] adds the names of users and jobs, the tables that are written during the run,
 //! the groups of the policy, and facts about the workload for messages.
 
-use super::demands::Demands;
-use super::groups::GroupWatch;
-use super::memory::MemoryGuard;
-use super::remarks::{Remarks, StuckExample};
-use super::sinks::Sinks;
-use crate::books::{Books, Weights};
-use crate::error::Result;
-use crate::metrics::RunLog;
-use crate::output::schema::Table;
-use crate::record::{Decision, JobRecord, Launch, Named, Recorder, State, StuckRecord, TaskRecord};
-use crate::units::{Resources, Span, Time, UserId};
-use crate::workload::{NameList, TaskSet};
+use crate::demands::Demands;
+use crate::groups::GroupWatch;
+use crate::memory::MemoryGuard;
+use crate::remarks::Remarks;
+use crate::sinks::Sinks;
+use plimsoll_base::error::Result;
+use plimsoll_base::units::{Resources, Span, Time, UserId};
+use plimsoll_metrics::RunLog;
+use plimsoll_results::schema::Table;
+use plimsoll_results::summary::StuckExample;
+use plimsoll_sim::books::{Books, Weights};
+use plimsoll_sim::record::{Decision, JobRecord, Launch, Named, Recorder, State, StuckRecord, TaskRecord};
+use plimsoll_sim::workload::{NameList, TaskSet};
 
 /// The number of examples that are kept for each reason.
 const EXAMPLES: usize = 3;

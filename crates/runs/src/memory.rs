@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
 
 /// The estimated bytes per user. On a trace with ten million users and two resources, with the default tables, 550 bytes were measured.
 const USER: u64 = 600;

@@ -6,20 +6,20 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::books::Books;
-use crate::cluster::DevicePart;
-use crate::column::TableRow;
-use crate::error::{Error, Result};
-use crate::metrics::{GridPoint, Holding, Sample};
-use crate::names::Listed;
-use crate::output::file::Pending;
-use crate::output::folder::check_links;
-use crate::output::schema::{Decided, JobRow, LevelOf, ShareRow, Table, Task, Used, Writer, axis_column};
-use crate::output::table::{Constant, Field, TableWriter};
-use crate::policy::{GroupLevel, GroupNode, GroupTree};
-use crate::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
-use crate::units::{Dim, Time, UserId, trim_float};
-use crate::workload::NameList;
+use plimsoll_base::column::TableRow;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::names::Listed;
+use plimsoll_base::units::{Dim, Time, UserId, trim_float};
+use plimsoll_metrics::{GridPoint, Holding, Sample};
+use plimsoll_policies::{GroupLevel, GroupNode, GroupTree};
+use plimsoll_results::folder::check_links;
+use plimsoll_results::schema::{Decided, JobRow, LevelOf, ShareRow, Table, Task, Used, Writer, axis_column};
+use plimsoll_sim::books::Books;
+use plimsoll_sim::cluster::DevicePart;
+use plimsoll_sim::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
+use plimsoll_sim::workload::NameList;
+use plimsoll_store::file::Pending;
+use plimsoll_store::table::{Constant, Field, TableWriter};
 
 /// The destination and the metadata of the tables of one run.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Destination {
 
 /// Returns the columns of a table for the run of a policy with this number and this seed. The constant columns, which include the axes of
 /// a sweep, are separate. Errors: [`Error::Mismatch`] for a duplicate name.
-pub(super) fn columns(
+pub fn columns(
     table: Table,
     policy: &str,
     (run, seed): (u64, Option<u64>),

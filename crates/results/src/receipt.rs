@@ -7,26 +7,37 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_base::error::Result;
+use plimsoll_store::file::Pending;
+use plimsoll_store::portable::leads_elsewhere;
+use plimsoll_store::sealed;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Result;
-use crate::experiment::summary::RunSummary;
-use crate::output::file::Pending;
-use crate::output::folder::{RECEIPTS, check_links};
-use crate::output::manifest::{FileState, below, state};
-use crate::output::portable::leads_elsewhere;
-use crate::output::schema::Table;
-use crate::output::sealed;
+use crate::files::RECEIPTS;
+use crate::folder::check_links;
+use crate::manifest::{FileState, below, state};
+use crate::schema::Table;
+use crate::summary::RunSummary;
 
-/// The receipt of one run.
+/// The receipt of one run. `S` is the part of the summary that a reader needs: a reader that needs less of it also reads receipts whose
+/// other parts have changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Receipt {
+pub struct Receipt<S = RunSummary> {
     /// The id of the run.
     pub id: String,
     /// The tables, relative to the results folder, and their BLAKE3 digests.
     pub tables: BTreeMap<String, String>,
     /// The results of the run.
-    pub summary: RunSummary,
+    pub summary: S,
+}
+
+/// The part of a summary that identifies a run.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RunKey {
+    /// The name of the policy.
+    pub policy: String,
+    /// The number of the run among those of the policy.
+    pub run: u64,
 }
 
 /// The state of a run in a results folder.
@@ -46,7 +57,7 @@ impl Receipt {
         folder.join(RECEIPTS).join(format!("{id}.json"))
     }
 
-    /// Writes the receipt of a run, and then renames its tables to their final names in `folder`. Errors: [`crate::Error::Output`].
+    /// Writes the receipt of a run, and then renames its tables to their final names in `folder`. Errors: [`plimsoll_base::error::Error::Output`].
     pub fn write(folder: &Path, id: &str, tables: Vec<Pending>, summary: RunSummary) -> Result<Receipt> {
         let digest = |table: &Pending| (below(folder, &table.written().path), table.written().digest.clone());
         let receipt = Receipt { id: id.to_owned(), tables: tables.iter().map(digest).collect(), summary };

@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::cluster::Mix;
-use crate::error::{Error, Result};
-use crate::output::trace::ParquetTrace;
-use crate::units::Dim;
-use crate::workload::formats::{self, Format, FormatOptions};
-use crate::workload::synthetic::{Generated, Generator};
-use crate::workload::{
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Dim;
+use plimsoll_sim::cluster::Mix;
+use plimsoll_sim::workload::formats::{self, Format, FormatOptions};
+use plimsoll_sim::workload::synthetic::{Generated, Generator};
+use plimsoll_sim::workload::{
     CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload, require_canonical,
 };
+use plimsoll_store::trace::ParquetTrace;
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::output::file::digest_of;
-use crate::output::folder::REQUESTS;
-use crate::output::folder::{Contents, FILE as CONTENTS, STUDY, add_sources, digest_of_sources};
-use crate::output::manifest::{FILE as MADE, FileState, Manifest};
-use crate::output::numbers::count;
-use crate::output::sealed;
-use crate::output::shell::quoted;
+use crate::files::{CELL, EXPERIMENT, MADE, REQUESTS, STUDY};
+use crate::folder::{Contents, add_sources, digest_of_sources};
+use crate::manifest::{FileState, Manifest};
+use crate::shell::quoted;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_metrics::numbers::count;
+use plimsoll_store::file::digest_of;
+use plimsoll_store::sealed;
 
 /// The state of a file according to the records of its folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,13 +118,13 @@ impl Records {
 
 /// Splits a name into its parts below the folder of its cell.
 fn own(name: &str) -> Vec<&str> {
-    name.split('/').skip_while(|part| part.starts_with("cell=")).collect()
+    name.split('/').skip_while(|part| part.starts_with(CELL)).collect()
 }
 
 /// Returns whether a file is a record that no other record lists.
 fn is_description(own: &[&str]) -> bool {
     match own {
-        [MADE | CONTENTS | STUDY] => true,
+        [MADE | EXPERIMENT | STUDY] => true,
         [name] => name.starts_with("run") && name.ends_with(".json"),
         _ => false,
     }

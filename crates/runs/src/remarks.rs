@@ -1,7 +1,7 @@
 //! Remarks on a workload for the summary of a run.
 
-use crate::record::Stuck;
-use crate::units::Resources;
+use plimsoll_base::units::Resources;
+use plimsoll_results::summary::StuckExample;
 
 /// Facts about a workload that are not metrics.
 #[derive(Clone, Debug, Default)]
@@ -18,19 +18,4 @@ pub(super) struct Remarks {
     pub stuck: Vec<StuckExample>,
     /// Examples of task sets that were stopped and waited again at the end, a few for each reason.
     pub stopped: Vec<StuckExample>,
-}
-
-/// A task set that waited at the end of the run, as an example in a message.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct StuckExample {
-    /// The reason for waiting.
-    pub why: Stuck,
-    /// The job's name.
-    pub job: String,
-    /// The user's name.
-    pub user: String,
-    /// The number of tasks.
-    pub tasks: u64,
-    /// The demand of each task, in base units.
-    pub demand: Vec<u64>,
 }

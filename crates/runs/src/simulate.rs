@@ -6,24 +6,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::collect::Collector;
-use super::control::ControlPlan;
-use super::groups::GroupWatch;
-use super::plan::Plan;
-use super::shared::{ReplayInputs, SharedSupply};
-use super::sinks::{Destination, Sinks};
-use super::summary::{self, RunSummary};
-use crate::books::Weights;
-use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine::{self, Options, RunContext};
-use crate::error::Result;
-use crate::metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
-use crate::output::file::Pending;
-use crate::output::schema::{BinRow, DemandKind, Quantile, Table};
-use crate::pinned::Pinned;
-use crate::policy::{NamedPolicy, Policy, Setup};
-use crate::units::{Dim, MAX_DIMS, Resources, Span, Time};
-use crate::workload::{Following, Service, WithServices};
+use crate::collect::Collector;
+use crate::groups::GroupWatch;
+use crate::shared::{ReplayInputs, SharedSupply};
+use crate::sinks::{Destination, Sinks};
+use crate::summary;
+use plimsoll_base::error::Result;
+use plimsoll_base::pinned::Pinned;
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
+use plimsoll_control::settings::ControlPlan;
+use plimsoll_metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
+use plimsoll_policies::{NamedPolicy, Policy, Setup};
+use plimsoll_results::schema::{BinRow, DemandKind, Quantile, Table};
+use plimsoll_results::summary::RunSummary;
+use plimsoll_sim::books::Weights;
+use plimsoll_sim::cluster::{Cluster, ClusterSpec, Placement};
+use plimsoll_sim::engine::{self, Options, RunContext};
+use plimsoll_sim::workload::{Following, Service, WithServices};
+use plimsoll_store::file::Pending;
 
 /// All inputs of a run except the policy.
 #[derive(Clone, Copy)]
@@ -48,23 +48,6 @@ pub struct Simulation<'a> {
     pub window: Window,
 }
 
-impl<'a> Simulation<'a> {
-    /// Returns the simulation of a plan with this supply; `workload` is the name of the workload.
-    pub fn new(plan: &'a Plan, supply: &'a SharedSupply, workload: &'a str) -> Simulation<'a> {
-        Simulation {
-            supply,
-            workload,
-            cluster: &plan.cluster,
-            weights: plan.weights.as_ref(),
-            options: &plan.options,
-            control: plan.control.as_ref(),
-            services: &plan.services,
-            sample: plan.sample,
-            window: plan.window,
-        }
-    }
-}
-
 /// A completed run.
 #[derive(Debug)]
 pub struct Simulated {
@@ -75,8 +58,10 @@ pub struct Simulated {
 }
 
 /// The machines and weights of a run, expressed in the resources of its workload. They are the same under every policy.
-pub(super) struct RunEnvironment {
+pub struct RunEnvironment {
+    /// The machines.
     pub cluster: Cluster,
+    /// The weights of users.
     pub weights: Weights,
 }
 

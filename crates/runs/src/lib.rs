@@ -1,0 +1,25 @@
+//! Runs: one simulation of a workload under a policy, its measurement, and its tables.
+//!
+//! [`Supply`] creates the rows of a workload; runs with the same rows share them ([`SharedSupply`], [`Supplies`]). [`simulate`] runs the
+//! engine. A `Collector` observes the run: it passes events to the metrics (`RunLog`), to the tables (`Sinks`) and to the log of the
+//! groups (`GroupWatch`). The result is a [`RunSummary`](plimsoll_results::summary::RunSummary) with complete tables under temporary names.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod collect;
+mod demands;
+mod groups;
+mod memory;
+mod remarks;
+mod shared;
+mod simulate;
+mod sinks;
+mod summary;
+mod supply;
+
+pub use memory::ROW_MEMORY;
+pub use shared::{Key, Lease, SharedSupply, Supplies};
+pub use simulate::{RunEnvironment, Simulated, Simulation, simulate};
+pub use sinks::{Destination, columns};
+pub use supply::Supply;
