@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::printout::Printout;
 use super::screen::{Alignment, Grid, is_wide, paragraphs};
 use super::{Context, Format, print};
 use crate::error::{Error, Result, did_you_mean};
@@ -58,7 +59,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     match args.format {
         Format::Json => print::out(&json(&found, &wanted)),
-        Format::Table => print::out(&text(&found, &wanted, args.all)),
+        format => print::out(&text(&found, &wanted, args.all).render(format)),
     }
 }
 
@@ -70,20 +71,20 @@ fn is_clear(change: &MetricChange) -> bool {
 /// Maximum number of columns with numbers, unless `--wide` is given.
 const NUMBERS: usize = 4;
 
-fn text(found: &Contrast, Selection { compared, changes }: &Selection, all: bool) -> String {
-    let mut text = String::new();
+fn text(found: &Contrast, Selection { compared, changes }: &Selection, all: bool) -> Printout {
+    let mut text = Printout::default();
     if !found.plans.is_empty() {
-        text += &paragraphs(&format!("the plans differ:\n{}", found.plans));
-        text.push('\n');
+        text += paragraphs(&format!("the plans differ:\n{}", found.plans)) + "\n";
     }
     for (side, alone) in ["first", "second"].iter().zip(&found.only) {
         if let Some(example) = alone.first() {
-            text += &paragraphs(&format!("{} only in the {side} ({example}, ..)", count(alone.len() as u64, "run")));
+            text += paragraphs(&format!("{} only in the {side} ({example}, ..)", count(alone.len() as u64, "run")));
         }
     }
     let compared = format!("{} of {} compared", count(*compared as u64, "metric"), count(found.runs as u64, "run"));
     if changes.is_empty() {
-        return text + &paragraphs(&format!("{compared}: nothing changed"));
+        text += paragraphs(&format!("{compared}: nothing changed"));
+        return text;
     }
     let shown: Vec<&&MetricChange> = changes.iter().filter(|change| all || is_clear(change)).collect();
     let numbers = ["before", "after", "change", "p", "%", "seeds"];
@@ -101,8 +102,8 @@ fn text(found: &Contrast, Selection { compared, changes }: &Selection, all: bool
         let cell = if group[0].cell.is_empty() { String::new() } else { format!("{}, ", group[0].cell) };
         let mut header = vec![(format!("{cell}{}", group[0].policy), Alignment::Left)];
         header.extend(numbers.iter().map(|name| ((*name).to_owned(), Alignment::Right)));
-        text += &Grid::new(header, group.iter().map(row).collect()).text();
-        text.push('\n');
+        text += Grid::new(header, group.iter().map(row).collect());
+        text += "\n";
     }
     let hidden = changes.len() - shown.len();
     let also = match hidden {
@@ -117,7 +118,8 @@ fn text(found: &Contrast, Selection { compared, changes }: &Selection, all: bool
     let closed = changes.iter().any(|change| change.means.design == Design::Unpaired);
     let design = if closed { Design::Unpaired } else { Design::Paired };
     let about = format!("p of {}, after Holm's correction for the comparisons of a metric", design.test());
-    text + &paragraphs(&format!("{compared}, {} changed{also}; {about}", changes.len()))
+    text += paragraphs(&format!("{compared}, {} changed{also}; {about}", changes.len()));
+    text
 }
 
 fn json(found: &Contrast, Selection { compared, changes }: &Selection) -> String {

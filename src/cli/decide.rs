@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value as Json;
 
 use super::print::aligned_left;
+use super::printout::Printout;
 use super::{Context, Format, print};
 use crate::court::{Bench, Round, Situation, State, answer, open, reason};
 use crate::error::{Error, Result};
@@ -57,9 +58,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let decided: Vec<Decided> = decided.collect::<Result<_>>()?;
     match args.format {
         Format::Json => print::json(&json(args, &decided)),
-        Format::Table => {
-            let texts: Vec<String> = decided.iter().map(|decided| text(&state, decided)).collect();
-            print::out(&texts.join("\n"))
+        format => {
+            let text: Printout = decided.iter().map(|decided| text(&state, decided)).collect();
+            print::out(&text.render(format))
         }
     }
 }
@@ -91,19 +92,19 @@ fn json(args: &Args, decided: &[Decided]) -> Json {
     if args.policies.len() == 1 { all.remove(0) } else { all.into() }
 }
 
-fn text(state: &State, (bench, rounds): &Decided) -> String {
-    let mut text = String::new();
+fn text(state: &State, (bench, rounds): &Decided) -> Printout {
+    let mut text = Printout::default();
     for (number, round) in rounds.iter().enumerate() {
         let of = if rounds.len() > 1 { format!(", round {}", number + 1) } else { String::new() };
-        text.push_str(&format!("{}{of}\n", bench.policy));
-        text.push_str(&table(state, round));
-        text.push_str(&shares(round));
+        text += format!("{}{of}\n", bench.policy);
+        text += table(state, round);
+        text += shares(round);
     }
     text
 }
 
 /// Formats the decisions, one per line.
-fn table(state: &State, round: &Round) -> String {
+fn table(state: &State, round: &Round) -> Printout {
     let name = |workload: usize| state.workloads[workload].name.clone();
     let mut rows: Vec<Vec<String>> = Vec::new();
     for evicted in &round.evicted {
@@ -121,11 +122,14 @@ fn table(state: &State, round: &Round) -> String {
         rows.push(vec!["waits".to_owned(), name(waits.workload), waits.tasks.to_string(), words + &short]);
     }
     let header = ["decision", "workload", "tasks", "why"].map(str::to_owned);
-    if rows.is_empty() { "nothing to decide\n".to_owned() } else { aligned_left(&header, &rows) }
+    match rows.is_empty() {
+        true => "nothing to decide\n".to_owned().into(),
+        false => aligned_left(&header, &rows).into(),
+    }
 }
 
 /// Formats the values that determine the policy's order of groups; empty if the policy reports no values.
-fn shares(round: &Round) -> String {
+fn shares(round: &Round) -> Printout {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in round.standings.iter().flat_map(|standing| &standing.values) {
         if !names.contains(&name.as_str()) {
@@ -133,7 +137,7 @@ fn shares(round: &Round) -> String {
         }
     }
     if names.is_empty() {
-        return String::new();
+        return Printout::default();
     }
     let header: Vec<String> = std::iter::once("group").chain(names.iter().copied()).map(str::to_owned).collect();
     let rows = round.standings.iter().map(|standing| {
@@ -143,5 +147,7 @@ fn shares(round: &Round) -> String {
         };
         std::iter::once(standing.name.clone()).chain(names.iter().map(value)).collect()
     });
-    format!("\n{}", aligned_left(&header, &rows.collect::<Vec<Vec<String>>>()))
+    let mut text = Printout::from("\n".to_owned());
+    text += aligned_left(&header, &rows.collect::<Vec<Vec<String>>>());
+    text
 }

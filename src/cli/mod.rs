@@ -17,6 +17,7 @@ mod over_commit;
 mod plot;
 mod policies;
 mod print;
+mod printout;
 mod progress;
 mod queues;
 mod replay;
@@ -36,13 +37,14 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Error;
 use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
-pub use interrupt::Stop;
+use interrupt::Stop;
+use printout::Format;
 pub use run::moved;
 
 /// A result with the project's error by default.
@@ -114,16 +116,6 @@ enum Verb {
 struct Completions {
     /// Which shell
     shell: clap_complete::Shell,
-}
-
-/// The format of printed results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    #[default]
-    Table,
-    /// For programs
-    Json,
 }
 
 /// The context of every verb.

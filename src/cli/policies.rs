@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::printout::Printout;
 use super::screen::{Alignment, Grid};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
@@ -51,7 +52,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 serde_json::to_string_pretty(&objects).map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))
         }
-        Format::Table => {
+        format => {
             let header = ["policy", "meaning"].map(|name| (name.to_owned(), Alignment::Left)).to_vec();
             let mut lines: Vec<Vec<String>> = Vec::new();
             for [spelling, _, order, meaning, source] in rows {
@@ -64,7 +65,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 lines.push(vec![format!("POLICY/{}", order.name()), order.meaning().to_owned()]);
                 lines.push(vec![String::new(), format!("order of a user's own task sets; {}", order.source())]);
             }
-            print::out(&Grid::new(header, lines).text())
+            print::out(&Printout::from(Grid::new(header, lines)).render(format))
         }
     }
 }
@@ -87,20 +88,21 @@ fn one(name: &str, format: Format, catalogue: Catalogue) -> Result<()> {
                 "variants": variants.collect::<Vec<_>>(), "keys": keys.collect::<Vec<_>>(),
             }))
         }
-        Format::Table => {
+        format => {
             let order = capital(&row.rank.to_string());
-            let mut text = format!("{}\n{}\n{order}; {}.\n", row.spelling, row.meaning, row.source);
+            let mut text = Printout::from(format!("{}\n{}\n{order}; {}.\n", row.spelling, row.meaning, row.source));
             let mut list = |heading: &str, lines: Vec<Vec<String>>| {
                 if !lines.is_empty() {
                     let header = [heading, "meaning"].map(str::to_owned);
-                    text.push_str(&format!("\n{}", print::aligned_left(&header, &lines)));
+                    text += "\n";
+                    text += print::aligned_left(&header, &lines);
                 }
             };
             let variants =
                 row.variants.iter().map(|(name, fault)| vec![format!("{}@{name}", row.name), (*fault).to_owned()]);
             list("variant", variants.collect());
             list("key of groups", row.keys.iter().map(|it| vec![key(it), it.meaning.to_owned()]).collect());
-            print::out(&text)
+            print::out(&text.render(format))
         }
     }
 }

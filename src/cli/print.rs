@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::io::Write;
 
+use super::printout::Printout;
 use super::screen::{Alignment, Grid, GridCell, Tone, is_wide, paragraphs};
 use crate::error::{Error, Result};
 use crate::experiment::study::shown;
@@ -49,19 +50,18 @@ pub fn json(value: &serde_json::Value) -> Result<()> {
     out(&(text + "\n"))
 }
 
-/// Aligns columns: the first to the left, the others to the right.
-pub fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
-    let side = |at: usize| if at == 0 { Alignment::Left } else { Alignment::Right };
-    grid(header, side, rows.to_vec()).text()
+/// Returns a table with the first column aligned to the left and the others to the right.
+pub fn aligned(header: &[String], rows: &[Vec<String>]) -> Grid {
+    grid(header, |at| if at == 0 { Alignment::Left } else { Alignment::Right }, rows)
 }
 
-/// Aligns columns of text to the left.
-pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> String {
-    grid(header, |_| Alignment::Left, rows.to_vec()).text()
+/// Returns a table of text, aligned to the left.
+pub fn aligned_left(header: &[String], rows: &[Vec<String>]) -> Grid {
+    grid(header, |_| Alignment::Left, rows)
 }
 
-fn grid<C: Into<GridCell>>(header: &[String], side: impl Fn(usize) -> Alignment, rows: Vec<Vec<C>>) -> Grid {
-    Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows)
+fn grid(header: &[String], side: impl Fn(usize) -> Alignment, rows: &[Vec<String>]) -> Grid {
+    Grid::new(header.iter().enumerate().map(|(at, name)| (name.clone(), side(at))).collect(), rows.to_vec())
 }
 
 /// Maximum number of rows per policy in the table of groups.
@@ -128,7 +128,7 @@ fn place(plan: &Plan, policy: &str) -> Vec<GridCell> {
 }
 
 /// Returns a table with one row per cell and policy. A long table is shortened; if it is too wide, the least important columns are omitted.
-fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell>>, rest: &str) -> String {
+fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell>>, rest: &str) -> Printout {
     let all = rows.len();
     if !is_wide() {
         rows.truncate(ROWS_MOST);
@@ -142,16 +142,17 @@ fn by_cell(study: &Study, mut columns: Vec<Headline>, mut rows: Vec<Vec<GridCell
         rows.iter_mut().for_each(|row| drop(row.remove(keys + least)));
         grid = Grid::new(headings(study, &columns), rows.clone()).keyed(keys);
     }
-    match left {
-        0 => grid.text(),
-        left => grid.text() + &paragraphs(&format!("and {left} more rows; --wide prints all, and {rest} has them")),
+    let mut table = Printout::from(grid);
+    if left > 0 {
+        table += paragraphs(&format!("and {left} more rows; --wide prints all, and {rest} has them"));
     }
+    table
 }
 
 /// Returns the table of cells and policies: means over seeds, with the half-widths of their 95 % confidence intervals if there are several
 /// seeds. `cells` are the runs of each cell.
-pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
-    let Some(first) = cells.iter().flatten().next() else { return String::new() };
+pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> Printout {
+    let Some(first) = cells.iter().flatten().next() else { return Printout::default() };
     let mut columns = shown_columns(&first.dims);
     // A column without values is omitted.
     columns.retain(|column| cells.iter().flatten().any(|run| run.number(&column.column).is_some()));
@@ -170,8 +171,8 @@ pub fn summary_table(study: &Study, cells: &[Vec<RunSummary>]) -> String {
 
 /// Returns a table of groups with means over seeds; empty without groups. If there are more than `GROUPS_MOST` groups, the table has the
 /// groups that were below their minimum for the longest time.
-pub fn groups(runs: &[RunSummary]) -> String {
-    let mut text = String::new();
+pub fn groups(runs: &[RunSummary]) -> Printout {
+    let mut text = Printout::default();
     for group in runs.chunk_by(|a, b| a.policy == b.policy) {
         let first = &group[0].groups;
         let mean = |at: usize, column: usize| {
@@ -194,17 +195,17 @@ pub fn groups(runs: &[RunSummary]) -> String {
             std::iter::once(name).chain(cells).collect()
         };
         text += "\n";
-        text += &aligned(&header, &shown.iter().map(row).collect::<Vec<_>>());
+        text += aligned(&header, &shown.iter().map(row).collect::<Vec<_>>());
         if shown.len() < first.len() {
             let rest = first.len() - shown.len();
-            text += &paragraphs(&format!("and {rest} groups that were below their min for less time"));
+            text += paragraphs(&format!("and {rest} groups that were below their min for less time"));
         }
     }
     text
 }
 
 /// Returns the comparison of the policies with the baseline: reductions by job size, and conclusions.
-pub fn comparison(comparison: &Comparison) -> String {
+pub fn comparison(comparison: &Comparison) -> Printout {
     let mut header = ["tasks of a job", "jobs"].map(str::to_owned).to_vec();
     header.extend(comparison.policies.iter().map(|policy| policy.name.clone()));
     let row = |at: usize, name: &str, jobs: u64| -> Vec<String> {
@@ -215,14 +216,17 @@ pub fn comparison(comparison: &Comparison) -> String {
     let rows: Vec<Vec<String>> = std::iter::once(row(0, "all", comparison.jobs)).chain(bins).collect();
     let sentences: String = comparison.sentences().iter().map(|sentence| format!("\n{sentence}\n")).collect();
     let title = format!("Reduction of mean completion time against {} (% of its mean)", comparison.baseline);
-    format!("\n{}{}{}", paragraphs(&title), aligned(&header, &rows), paragraphs(&sentences))
+    let mut text = Printout::from(format!("\n{}", paragraphs(&title)));
+    text += aligned(&header, &rows);
+    text += paragraphs(&sentences);
+    text
 }
 
 /// Returns the differences between the policies of each cell and its baseline, in the metrics of the summary, as means over seeds. Empty if
 /// there is nothing to compare, or only one seed.
-pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
+pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> Printout {
     let known = |one: &&Difference| one.means.test.difference.high.is_some();
-    let Some(any) = findings.differences.iter().find(known) else { return String::new() };
+    let Some(any) = findings.differences.iter().find(known) else { return Printout::default() };
     let columns: Vec<Headline> =
         shown_columns(dims).into_iter().filter(|column| column.better != Better::Neither).collect();
     // A column without values is omitted.
@@ -258,8 +262,10 @@ pub fn differences(study: &Study, findings: &Findings, dims: &[Dim]) -> String {
         "* statistically significant: p < 0.05 of {}, after Holm's correction for {of_family}\n",
         any.means.design.test()
     );
-    let table = by_cell(study, columns, rows, "statistics/differences.csv");
-    format!("{}{table}{}", paragraphs(&title), paragraphs(&note))
+    let mut text = Printout::from(paragraphs(&title));
+    text += by_cell(study, columns, rows, "statistics/differences.csv");
+    text += paragraphs(&note);
+    text
 }
 
 /// Formats a difference. A significant difference has a `*` and a colour for better or worse.

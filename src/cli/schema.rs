@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::printout::Printout;
 use super::screen::paragraphs;
 use super::{Context, Format, print};
 use crate::column::{Better, Described, Kind};
@@ -27,7 +28,6 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
     let named = args.tables.iter().map(|name| Table::parse("table", name)).collect::<Result<Vec<_>>>()?;
     let tables: Vec<Table> = Table::all().filter(|table| named.is_empty() || named.contains(table)).collect();
     match args.format {
-        Format::Table => print::out(&tables.into_iter().map(text).collect::<Vec<_>>().join("\n")),
         Format::Json => {
             let column = |column: Described| {
                 let better = match column.better {
@@ -45,6 +45,7 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
             let all = json!({"version": VERSION, "tables": tables.into_iter().map(table).collect::<Vec<_>>()});
             print::out(&format!("{all:#}\n"))
         }
+        format => print::out(&tables.into_iter().map(text).collect::<Printout>().render(format)),
     }
 }
 
@@ -54,14 +55,15 @@ fn columns(table: Table) -> Vec<Described> {
     axes().into_iter().chain(table.columns(&[any])).collect()
 }
 
-fn text(table: Table) -> String {
+fn text(table: Table) -> Printout {
     let header = ["column", "type", "meaning"].map(str::to_owned);
     let rows: Vec<Vec<String>> = columns(table)
         .into_iter()
         .map(|column| vec![column.name, kind(column.value).to_owned(), column.about])
         .collect();
-    let title = paragraphs(&format!("{}: {}", table.name(), table.meaning()));
-    format!("{title}{}", print::aligned_left(&header, &rows))
+    let mut text = Printout::from(paragraphs(&format!("{}: {}", table.name(), table.meaning())));
+    text += print::aligned_left(&header, &rows);
+    text
 }
 
 /// Returns Parquet's name of the type.

@@ -216,6 +216,16 @@ impl Grid {
         Grid { keys, ..self }
     }
 
+    /// Returns the headings and sides of the columns.
+    pub fn columns(&self) -> &[(String, Alignment)] {
+        &self.columns
+    }
+
+    /// Returns the text of the cells, row by row.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
+    }
+
     /// Formats the table for printing.
     pub fn text(&self) -> String {
         self.laid(width(), has_colour(std::io::stdout().is_terminal()))

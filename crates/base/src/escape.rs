@@ -50,6 +50,16 @@ pub fn no_formula(text: &str) -> String {
     }
 }
 
+/// Returns a line of CSV with its end. Fields are quoted if necessary, and are no formulas ([`no_formula`]).
+pub fn csv_line<S: AsRef<str>>(fields: impl IntoIterator<Item = S>) -> String {
+    let quoted = |field: S| {
+        let field = no_formula(field.as_ref());
+        let plain = !field.contains([',', '"', '\n', '\r']);
+        if plain { field } else { format!("\"{}\"", field.replace('"', "\"\"")) }
+    };
+    fields.into_iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

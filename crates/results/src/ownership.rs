@@ -1,4 +1,4 @@
-//! The ownership of a results folder: whose results it has, and which files may be removed.
+//! The ownership of a results folder: the plan that it belongs to, and the files that may be removed.
 //!
 //! A folder belongs to the plan that its undamaged records name. Results of another plan are an error unless `--restart` replaces them.
 //! Only files that match a record and files with the names of temporary files are ever removed. The user's own files are neither replaced

@@ -19,7 +19,7 @@ use crate::manifest::{FileState, below, state};
 use crate::schema::Table;
 use crate::summary::RunSummary;
 
-/// The receipt of one run. `S` is the part of the summary that a reader needs: a reader that needs less of it also reads receipts whose
+/// The receipt of one run. `S` is the part of the summary that a reader needs. A reader that needs less of it also reads receipts in which
 /// other parts have changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receipt<S = RunSummary> {

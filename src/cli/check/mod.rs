@@ -120,7 +120,7 @@ fn print_findings(args: &Args, found: &CheckFindings, context: &Context) -> Resu
     let on_blocked = args.whole_tasks.then_some(found.on_blocked);
     match args.format {
         Format::Json => super::print::out(&print::json(&found.matrices)?),
-        Format::Table => super::print::out(&print::text(&found.requirements, &found.matrices, on_blocked)),
+        format => super::print::out(&print::text(&found.requirements, &found.matrices, on_blocked).render(format)),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::super::printout::Printout;
 use super::super::screen::{Alignment, Grid, GridCell, Tone, is_wide, paragraphs};
 use super::{Matrix, PolicyColumn};
 use crate::error::{Error, Result};
@@ -14,16 +15,16 @@ use crate::policy::{BUILT_IN, PolicySpec};
 use crate::properties::{Change, Counterexample, Finding, Phase, Property, Reading, Requirement};
 
 /// Formats tables of all domains, then all counterexamples.
-pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Option<OnBlocked>) -> String {
-    let mut text = String::new();
+pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Option<OnBlocked>) -> Printout {
+    let mut text = Printout::default();
     for matrix in matrices {
         let domain = matrix.search.domain;
-        text += &format!("{} ({})\n", capital(domain.meaning()), domain.name());
-        text += &table(requirements, &matrix.columns);
+        text += format!("{} ({})\n", capital(domain.meaning()), domain.name());
+        text += table(requirements, &matrix.columns);
         for line in matrix.search.describe() {
-            text += &paragraphs(&format!("  tried: {line}"));
+            text += paragraphs(&format!("  tried: {line}"));
         }
-        text.push('\n');
+        text += "\n";
     }
     let mut told: Vec<(&str, &Counterexample)> = Vec::new();
     for matrix in matrices {
@@ -40,7 +41,7 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
                     continue;
                 }
                 told.push((&column.policy, found));
-                text += &counterexample(column, found, files, whole);
+                text += counterexample(column, found, files, whole);
             }
         }
     }
@@ -52,14 +53,14 @@ pub(super) fn text(requirements: &[Requirement], matrices: &[Matrix], whole: Opt
     text
 }
 
-fn table(requirements: &[Requirement], columns: &[PolicyColumn]) -> String {
+fn table(requirements: &[Requirement], columns: &[PolicyColumn]) -> Grid {
     let names = std::iter::once(String::new()).chain(columns.iter().map(|column| column.policy.clone()));
     let row = |(nth, requirement): (usize, &Requirement)| -> Vec<GridCell> {
         let cells = columns.iter().map(|column| cell(&column.findings[nth]));
         std::iter::once(requirement.title().into()).chain(cells).collect()
     };
     let rows = requirements.iter().enumerate().map(row).collect();
-    Grid::new(names.map(|name| (name, Alignment::Left)).collect(), rows).text()
+    Grid::new(names.map(|name| (name, Alignment::Left)).collect(), rows)
 }
 
 /// Returns the outcome, with `--wide` also the number of tried instances.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::super::printout::Printout;
 use super::super::progress::Steps;
 use super::super::{Context, Format, print};
 use crate::control::study::Watcher;
@@ -87,10 +88,10 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
             let mut all: Vec<serde_json::Value> = results.iter().map(one).collect();
             print::json(&if all.len() == 1 { all.remove(0) } else { all.into() })
         }
-        Format::Table => {
+        format => {
             let texts: Vec<String> =
                 results.iter().map(|(policy, class, found, played)| text(policy, class, found, *played)).collect();
-            print::out(&texts.join("\n"))
+            print::out(&Printout::from(texts.join("\n")).render(format))
         }
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::print::aligned_left;
+use super::printout::Printout;
 use super::{Context, Format, print};
 use crate::court::{Assessment, Bench, ROUNDS, State, Verdict, answer, assessment, judge, open, parse};
 use crate::error::{Error, Result, did_you_mean};
@@ -86,7 +87,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             let all: Vec<Json> = judged.iter().map(|case| assessment(&case.bench, &case.assessment, case.ok)).collect();
             print::json(&all.into())?;
         }
-        Format::Table => print::out(&text(&judged, !args.scenarios.is_empty()))?,
+        format => print::out(&text(&judged, !args.scenarios.is_empty()).render(format))?,
     }
     let wrong: Vec<&Case> = judged.iter().filter(|case| case.ok == Some(false)).collect();
     match wrong.first() {
@@ -148,7 +149,7 @@ fn case<'a>(state: &'a State, policy: &str, args: &Args, context: &'a Context) -
 }
 
 /// Formats a table of verdicts, then the rounds of every case if `details` is true, otherwise of the cases that differ from expectations.
-fn text(judged: &[Case], details: bool) -> String {
+fn text(judged: &[Case], details: bool) -> Printout {
     let header = ["scenario", "policy", "verdict", "rounds", "as expected"].map(str::to_owned);
     let row = |case: &Case| {
         let ok = case.ok.map_or("", |ok| if ok { "yes" } else { "NO" });
@@ -160,9 +161,9 @@ fn text(judged: &[Case], details: bool) -> String {
             ok.to_owned(),
         ]
     };
-    let mut text = aligned_left(&header, &judged.iter().map(row).collect::<Vec<_>>());
+    let mut text = Printout::from(aligned_left(&header, &judged.iter().map(row).collect::<Vec<_>>()));
     for case in judged.iter().filter(|case| details || case.ok == Some(false)) {
-        text.push_str(&detail(case));
+        text += detail(case);
     }
     text
 }

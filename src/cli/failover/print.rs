@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
+use super::super::printout::Printout;
 use super::super::screen::{Alignment, Grid, GridCell, Tone, is_wide, paragraphs};
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::{ProcessState, Scenario};
@@ -41,7 +42,7 @@ fn forgotten(watch: &Watch) -> String {
 const KEY_COLUMNS: usize = 6;
 
 /// Formats one line per scenario, then the shortest trace of each violation.
-pub(super) fn table(trials: &[Trial], network: Network) -> String {
+pub(super) fn table(trials: &[Trial], network: Network) -> Printout {
     let shown: Vec<(&str, Alignment, &dyn Fn(&Trial) -> GridCell)> = vec![
         ("", Alignment::Right, &|trial| trial.scenario.number().to_string().into()),
         ("scenario", Alignment::Left, &|trial| trial.scenario.name().into()),
@@ -60,9 +61,9 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
     let columns = if is_wide() { &shown[..] } else { &shown[..KEY_COLUMNS] };
     let rows = trials.iter().map(|trial| columns.iter().map(|(.., cell)| cell(trial)).collect()).collect();
     let header = columns.iter().map(|(name, side, _)| ((*name).to_owned(), *side)).collect();
-    let mut text = Grid::new(header, rows).keyed(2).text();
+    let mut text = Printout::from(Grid::new(header, rows).keyed(2));
     text += "\n";
-    text += &paragraphs(
+    text += paragraphs(
         "online, offline: workers that kept running / were started again or elsewhere / were lost\n\
          recovery: from the first fault until every process that died is replaced and nothing changes any more, in the \
          simplest timing",
@@ -76,7 +77,7 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
             let broken: Vec<&str> = trial.broken().into_iter().collect();
             let bad: BTreeSet<usize> = trial.violations().map(|(timing, _)| timing).collect();
             text += "\n";
-            text += &paragraphs(&format!(
+            text += paragraphs(&format!(
                 "{}: {} violated in {} of {} timings; the shortest trace (timing {}):",
                 trial.scenario.name(),
                 broken.join(", "),
@@ -84,13 +85,13 @@ pub(super) fn table(trials: &[Trial], network: Network) -> String {
                 trial.outcomes.len(),
                 trace.timing
             ));
-            text += &self::trace(&trace);
+            text += self::trace(&trace);
         }
     }
     let missing = trials.first().is_some_and(|trial| trial.rules != Rules::ALL);
     if missing && trials.iter().all(Trial::ok) && network == Network::ORDERED {
         text += "\n";
-        text += &paragraphs(
+        text += paragraphs(
             "No property fails on ordered links; --links lossy or --chaos N may show the purpose of the rule.",
         );
     }
@@ -192,7 +193,7 @@ pub(super) fn json(trials: &[Trial]) -> Json {
 }
 
 /// Formats one row per scenario with the rules that protect a property: their removal violates it. With `--wide`, each rule has a column.
-pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeSet<&'static str>>]) -> String {
+pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeSet<&'static str>>]) -> Printout {
     let scenario = |scenario: &Scenario| vec![scenario.number().to_string(), scenario.name()];
     let stops = |broken: &BTreeSet<&'static str>| broken.contains("I1");
     let words = |broken: &BTreeSet<&'static str>| broken.iter().copied().collect::<Vec<_>>().join("+");
@@ -224,9 +225,10 @@ pub(super) fn matrix(scenarios: &[Scenario], rules: &[Rule], cells: &[Vec<BTreeS
         (headings, rows)
     };
     let header = ["", "scenario"].into_iter().chain(headings).map(|name| (name.to_owned(), Alignment::Left)).collect();
-    let table = Grid::new(header, rows).keyed(2).text();
+    let mut text = Printout::from(Grid::new(header, rows).keyed(2));
     let stops = "stops: without the rule a worker of an online service is stopped without consent";
-    format!("{table}\n{}", paragraphs(stops))
+    text += format!("\n{}", paragraphs(stops));
+    text
 }
 
 /// Formats the matrix as `{"rules": [..], "matrix": [{"name", "broken_by": [..], "violated": {rule: [..]}}]}`.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::super::printout::Printout;
 use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::StaticPlan};
 use super::results;
 use crate::error::{Error, Result};
@@ -32,8 +33,8 @@ pub fn run(
     about.record_files(folder, &written)?;
     let sentences = results::sentences(plan, &findings);
     match format {
-        Format::Table => out::out(&paragraphs(&sentences.join("\n")))?,
         Format::Json => out::json(&json!({ "name": plan.name, "findings": sentences }))?,
+        format => out::out(&Printout::from(paragraphs(&sentences.join("\n"))).render(format))?,
     }
     let seconds = started.elapsed().as_secs_f64();
     let report = folder.join(files::REPORT);

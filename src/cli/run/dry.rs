@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::RunSettings;
+use crate::cli::printout::Printout;
 use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result};
 use crate::experiment::study::{ListedRun, listed};
@@ -37,14 +38,15 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
             let all: Vec<serde_json::Value> = runs.iter().map(one).collect();
             print::out(&format!("{:#}\n", serde_json::Value::Array(all)))?;
         }
-        Format::Table => {
+        format => {
             let header = ["run", "cell", "policy", "seed", "state"].map(str::to_owned);
             let row = |run: &ListedRun| {
                 let seed = run.seed.map(|seed| seed.to_string()).unwrap_or_default();
                 let state = if run.there { "complete" } else { "to run" };
                 vec![run.id.clone(), study.cells[run.cell].cell.clone(), run.policy.clone(), seed, state.to_owned()]
             };
-            print::out(&print::aligned_left(&header, &runs.iter().map(row).collect::<Vec<_>>()))?;
+            let grid = print::aligned_left(&header, &runs.iter().map(row).collect::<Vec<_>>());
+            print::out(&Printout::from(grid).render(format))?;
         }
     }
     if study.cells.iter().any(|plan| plan.precision.is_some()) {

@@ -8,6 +8,7 @@ mod dry;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::printout::Printout;
 use super::progress::Bar;
 use super::static_plan::StaticPlan;
 use super::{Context, Format, check, failover, left_over, over_commit, print, report, screen, solve, threads};
@@ -291,23 +292,23 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
         let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
         return print::out(&(text + "\n"));
     }
-    print::out(&screen::paragraphs(&print::setting(study)))?;
-    print::out(&print::summary_table(study, &done.cells))?;
+    let mut text = Printout::from(screen::paragraphs(&print::setting(study)));
+    text += print::summary_table(study, &done.cells);
     for (plan, runs) in study.cells.iter().zip(&done.cells).take(CELLS_MOST) {
         let groups = print::groups(runs);
         if study.is_swept() && !groups.is_empty() {
-            print::out(&format!("\n{}\n", plan.cell))?;
+            text += format!("\n{}\n", plan.cell);
         }
-        print::out(&groups)?;
-        if let Some(comparison) =
-            comparison(runs, &plan.policies[plan.baseline].name, plan.workload.design()).filter(|_| !study.is_swept())
-        {
-            print::out(&print::comparison(&comparison))?;
+        text += groups;
+        let baseline = &plan.policies[plan.baseline].name;
+        if let Some(comparison) = comparison(runs, baseline, plan.workload.design()).filter(|_| !study.is_swept()) {
+            text += print::comparison(&comparison);
         }
     }
     let dims = done.cells.iter().flatten().next().map(|run| run.dims.clone()).unwrap_or_default();
-    print::out(&print::differences(study, findings, &dims))?;
-    print::out(&over_commit::footer(study, &done.cells))
+    text += print::differences(study, findings, &dims);
+    text += over_commit::footer(study, &done.cells);
+    print::out(&text.render(format))
 }
 
 /// Returns the path from a results folder to the folder of the plan. The path is relative, so that it remains valid if both folders are

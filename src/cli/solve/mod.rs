@@ -12,6 +12,7 @@ mod whole;
 
 use std::path::PathBuf;
 
+use super::printout::Printout;
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::fair::Instance;
@@ -130,16 +131,16 @@ fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Conte
         false => asked(instance, args, context)?,
     };
     match args.format {
-        Format::Table => {
-            let tables: Vec<String> = outcomes.iter().map(|outcome| table::table(instance, outcome)).collect();
-            print::out(&tables.join("\n"))?;
-        }
         Format::Json => {
             let mut results: Vec<_> = outcomes.iter().map(|outcome| json::json(instance, outcome)).collect();
             // One object for one requested policy, a list otherwise.
             let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))?;
+        }
+        format => {
+            let tables: Printout = outcomes.iter().map(|outcome| table::table(instance, outcome)).collect();
+            print::out(&tables.render(format))?;
         }
     }
     Ok(draw.map(|paper| comparison(instance, &outcomes, paper.width)))

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
+use super::super::printout::Printout;
 use super::super::static_plan::{self, StaticPlan};
 use super::super::{Context, Format, print};
 use super::{Args, answer, quota, whole};
@@ -70,8 +71,9 @@ impl SolvePlan {
         let mut drawn = Vec::new();
         for (nth, (name, question, args)) in self.asked.iter().enumerate() {
             let args = Args { format, ..args.clone() };
-            if format == Format::Table {
-                print::out(&format!("{}# {name}\n", if nth > 0 { "\n" } else { "" }))?;
+            if format != Format::Json {
+                let heading = format!("{}# {name}\n", if nth > 0 { "\n" } else { "" });
+                print::out(&Printout::from(heading).render(format))?;
             }
             let drawing = answer(question, &args, Some(&self.about.paper), context)?;
             let caption = match question {

@@ -1,6 +1,7 @@
 //! Formats outcomes as tables.
 
 use super::outcome::{Amount, Outcome};
+use crate::cli::printout::Printout;
 use crate::cli::screen::{Alignment, Grid};
 use crate::fair::{Exact, Instance, Limit};
 use crate::output::numbers::number;
@@ -9,7 +10,7 @@ use crate::output::numbers::number;
 const FRACTION: usize = 24;
 
 /// Formats one outcome as a table.
-pub fn table(instance: &Instance, outcome: &Outcome) -> String {
+pub fn table(instance: &Instance, outcome: &Outcome) -> Printout {
     let resources = instance.resources();
     let weighted = instance.users().iter().any(|user| user.one_weight() != Some(&Exact::ONE));
     let fractions = outcome.users.iter().any(|user| fraction(&user.tasks).is_some());
@@ -68,9 +69,10 @@ pub fn table(instance: &Instance, outcome: &Outcome) -> String {
     if let Some(prices) = &outcome.allocation.prices {
         total("price", prices.iter().map(|price| number(Some(*price))).collect(), Vec::new());
     }
-    let mut text = format!("{}\n\n{}", outcome.policy, Grid::new(columns, rows).text());
+    let mut text = Printout::from(format!("{}\n\n", outcome.policy));
+    text += Grid::new(columns, rows);
     if let Some(certificate) = &outcome.allocation.certificate {
-        text += &format!("certified: residual {:.1e}, gap {:.1e}\n", certificate.residual, certificate.gap);
+        text += format!("certified: residual {:.1e}, gap {:.1e}\n", certificate.residual, certificate.gap);
     }
     text
 }

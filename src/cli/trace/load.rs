@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Watched;
 use crate::cli::print::aligned;
+use crate::cli::screen::Grid;
 use crate::cluster::Cluster;
 use crate::error::Result;
 use crate::experiment::machines::machines_from;
@@ -64,7 +65,7 @@ pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<ResourceLoad> {
 }
 
 /// Formats the loads as a table.
-pub fn table(loads: &[ResourceLoad]) -> String {
+pub fn table(loads: &[ResourceLoad]) -> Grid {
     let header = ["demand", "work (unit x h)", "capacity", "offered load", "hours at capacity"].map(str::to_owned);
     let rows: Vec<Vec<String>> = loads
         .iter()

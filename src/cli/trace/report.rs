@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::cli::print::aligned;
+use crate::cli::printout::Printout;
 use crate::output::numbers::count;
 pub use crate::output::numbers::thousands as grouped;
 use crate::workload::Quality;
@@ -68,7 +69,7 @@ pub fn amount(summary: &Summary) -> String {
 }
 
 /// Returns a table of the users with the most task time.
-pub fn users(summary: &Summary) -> String {
+pub fn users(summary: &Summary) -> Printout {
     let mut header = ["user", "jobs", "tasks", "task time"].map(str::to_owned).to_vec();
     header.extend(summary.work.iter().map(|work| format!("{} work", work.resource)));
     let rows: Vec<Vec<String>> = summary
@@ -80,10 +81,10 @@ pub fn users(summary: &Summary) -> String {
             row
         })
         .collect();
-    let mut text = aligned(&header, &rows);
+    let mut text = Printout::from(aligned(&header, &rows));
     let others = summary.users.saturating_sub(rows.len() as u64);
     if others > 0 {
-        text.push_str(&format!("and {} more\n", grouped(others)));
+        text += format!("and {} more\n", grouped(others));
     }
     text
 }

@@ -9,6 +9,8 @@ use super::load::{self, ResourceLoad};
 use super::watched::Watched;
 use super::{Opened, RowOptions, figures, report};
 use crate::cli::print::aligned;
+use crate::cli::printout::Printout;
+use crate::cli::screen::Grid;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format, Stop, print};
 use crate::error::{Error, Result, nearest};
@@ -104,12 +106,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let shown = Shown { name: &subject.name, summary: &summary, published: published.as_ref(), loads };
     match args.format {
-        Format::Table => print::out(&shown.text())?,
         Format::Json => {
             let text =
                 serde_json::to_string_pretty(&shown.json()).map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))?;
         }
+        format => print::out(&shown.text().render(format))?,
     }
     if let Some(folder) = &args.figure {
         let measured = curves(&mut subject.source(&context.stop)?)?;
@@ -139,27 +141,26 @@ impl Shown<'_> {
         })
     }
 
-    fn text(&self) -> String {
+    fn text(&self) -> Printout {
         let summary = self.summary;
         let gap = summary.mean_gap_s.map(|gap| format!("; mean gap {} s", number(Some(gap)))).unwrap_or_default();
         let beside = self.published.filter(|_| summary.mean_gap_s.is_some());
         let beside = beside.map(|p| format!(" (published {} s)", number(Some(p.mean_gap_s)))).unwrap_or_default();
         let span = format!("submitted from {} s to {} s{gap}{beside}", summary.first_submit_s, summary.last_submit_s);
-        let mut parts = vec![paragraphs(&format!("{}: {}\n{span}", self.name, report::amount(summary)))];
-        parts.push(self.marginals());
-        parts.push(self.sizes());
-        parts.push(report::users(summary));
-        parts.extend(self.loads.as_ref().map(|loads| load::table(loads)));
+        let mut parts =
+            vec![Printout::from(paragraphs(&format!("{}: {}\n{span}", self.name, report::amount(summary))))];
+        parts.extend([self.marginals().into(), self.sizes().into(), report::users(summary)]);
+        parts.extend(self.loads.as_ref().map(|loads| Printout::from(load::table(loads))));
         if let Some(published) = self.published {
             let sources: Vec<String> = published.sources.iter().map(|source| format!("  {source}\n")).collect();
             let title = "published, of Facebook's cluster in October 2010:";
-            parts.push(paragraphs(&format!("{title}\n{}", sources.concat())));
+            parts.push(paragraphs(&format!("{title}\n{}", sources.concat())).into());
         }
-        parts.join("\n")
+        parts.into_iter().collect()
     }
 
     /// Formats the quantiles of each kind of tasks, with the published quantiles below.
-    fn marginals(&self) -> String {
+    fn marginals(&self) -> Grid {
         let header = ["of tasks", "tasks", "p10", "p50", "p90", "p99", "mean"].map(str::to_owned);
         let row = |name: String, tasks: Option<u64>, q: &Quantiles| {
             let mut row = vec![name, tasks.map(report::grouped).unwrap_or_default()];
@@ -185,7 +186,7 @@ impl Shown<'_> {
     }
 
     /// Formats the number of jobs by size, in the bins of the DRF paper's Figure 14.
-    fn sizes(&self) -> String {
+    fn sizes(&self) -> Grid {
         let mut header = ["tasks of a job", "jobs", "share"].map(str::to_owned).to_vec();
         header.extend(self.published.map(|_| "published".to_owned()));
         let rows = self.summary.sizes_drf.iter().enumerate().map(|(at, bin)| {

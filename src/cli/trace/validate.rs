@@ -7,6 +7,7 @@ use serde_json::json;
 use super::load::{self, ResourceLoad};
 use super::{Opened, RowOptions, report};
 use crate::cli::print;
+use crate::cli::printout::Printout;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
 use crate::error::{Error, Result};
@@ -55,19 +56,19 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let loads = cluster.map(|cluster| load::loads(&cluster, &summary));
     let report = Report { opened: &opened, summary, findings, loads };
     match args.format {
-        Format::Table => print::out(&report.text()),
         Format::Json => {
             let text = serde_json::to_string_pretty(&report.json())
                 .map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))
         }
+        format => print::out(&report.text().render(format)),
     }?;
     report.warnings().iter().for_each(|warning| context.warn(warning));
     Ok(())
 }
 
 impl Report<'_> {
-    fn text(&self) -> String {
+    fn text(&self) -> Printout {
         let summary = &self.summary;
         let mut lines = match self.opened.supply.quality() {
             Some(quality) => report::lines(quality),
@@ -82,15 +83,16 @@ impl Report<'_> {
         ));
         let ignored = "waiting for machines, speeds of machines and stopped tasks";
         lines.push(format!("this end follows from the longest path of stages of each job; it ignores {ignored}"));
-        let mut text = paragraphs(&lines.join("\n")) + "\n" + &report::users(summary);
+        let mut text = Printout::from(paragraphs(&lines.join("\n")) + "\n");
+        text += report::users(summary);
         if let Some(loads) = &self.loads {
-            text.push('\n');
-            text.push_str(&load::table(loads));
+            text += "\n";
+            text += load::table(loads);
             let fits = match self.findings.too_large.0 {
                 0 => "every task fits a machine\n".to_owned(),
                 tasks => format!("{} no machine\n", report::fit(tasks)),
             };
-            text.push_str(&fits);
+            text += fits;
         }
         text
     }

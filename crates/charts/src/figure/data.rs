@@ -1,6 +1,6 @@
 //! The data that a figure shows, as a table with one row per point, bar or box; it is written as CSV beside the figure.
 
-use crate::escape::no_formula;
+use crate::escape::csv_line;
 
 use super::{BarPanel, BubbleSeries, BucketPool, Category, Panel, Stacks};
 
@@ -110,9 +110,7 @@ impl Data {
         let kept: Vec<usize> = (0..self.columns.len()).filter(filled).collect();
         let mut text = String::new();
         for row in std::iter::once(&self.columns).chain(&self.rows) {
-            let fields: Vec<String> = kept.iter().map(|&at| quoted(&row[at])).collect();
-            text += &fields.join(",");
-            text.push('\n');
+            text += &csv_line(kept.iter().map(|&at| row[at].as_str()));
         }
         text
     }
@@ -121,12 +119,6 @@ impl Data {
 /// Formats a number; empty if it is not finite.
 pub fn number(value: f64) -> String {
     if value.is_finite() { value.to_string() } else { String::new() }
-}
-
-fn quoted(field: &str) -> String {
-    let field = &no_formula(field);
-    let plain = !field.contains([',', '"', '\n', '\r']);
-    if plain { field.to_owned() } else { format!("\"{}\"", field.replace('"', "\"\"")) }
 }
 
 #[cfg(test)]

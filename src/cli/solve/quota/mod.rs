@@ -95,11 +95,13 @@ pub fn run(
     })?;
     warn(instance, &allocation, context);
     match args.format {
-        Format::Table => print::out(&show::table(instance, &allocation, &rules))?,
         Format::Json => {
             let value = show::json(instance, &allocation, &rules);
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
             print::out(&(text + "\n"))?;
+        }
+        format => {
+            print::out(&show::table(instance, &allocation, &rules).render(format))?;
         }
     }
     Ok(draw.map(|paper| {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::cli::printout::Printout;
 use crate::cli::screen::{Alignment, Grid, paragraphs};
 use crate::cli::solve::json::put_vector;
 use crate::cli::solve::outcome::Amount;
@@ -11,9 +12,9 @@ use crate::fair::quota::{GroupAllocation, GroupInstance};
 use crate::output::numbers::number;
 
 /// Formats one block per resource, with the groups as a tree.
-pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'static str, String)]) -> String {
+pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&'static str, String)]) -> Printout {
     let rules: Vec<String> = rules.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    let mut text = paragraphs(&format!("quota ({})", rules.join(", ")));
+    let mut text = Printout::from(paragraphs(&format!("quota ({})", rules.join(", "))));
     for (r, resource) in instance.resources().iter().enumerate() {
         let fractions = allocation.groups.iter().any(|group| exactly(&group.runtime[r]).is_some());
         let mut columns = vec![(resource.clone(), Alignment::Left)];
@@ -45,9 +46,10 @@ pub fn table(instance: &GroupInstance, allocation: &GroupAllocation, rules: &[(&
         };
         total("granted", shown(&granted(instance, allocation, r)));
         total("capacity", instance.capacity()[r].as_ref().map_or("-".to_owned(), shown));
-        text += &format!("\n{}", Grid::new(columns, rows).text());
+        text += "\n";
+        text += Grid::new(columns, rows);
         if let Some(rounds) = allocation.rounds.get(r) {
-            text += &format!("rounds    {rounds}\n");
+            text += format!("rounds    {rounds}\n");
         }
     }
     text
