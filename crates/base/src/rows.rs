@@ -103,6 +103,26 @@ pub enum Separator {
     Comma,
     /// A tab; quotes are ordinary characters.
     Tab,
+    /// Another character.
+    Other {
+        /// The character.
+        byte: u8,
+        /// Whether fields may be quoted.
+        quoted: bool,
+        /// The first character of lines that are comments.
+        comment: Option<u8>,
+    },
+}
+
+impl Separator {
+    /// Returns the character, whether fields may be quoted, and the first character of comments.
+    fn parts(self) -> (u8, bool, Option<u8>) {
+        match self {
+            Separator::Comma => (b',', true, None),
+            Separator::Tab => (b'\t', false, None),
+            Separator::Other { byte, quoted, comment } => (byte, quoted, comment),
+        }
+    }
 }
 
 /// A column: its position in the row, and its name in messages.
@@ -138,12 +158,14 @@ pub(crate) struct Records {
 impl Records {
     /// Creates a reader of `lines`, the bytes of a [`Lines`]; `first` is the number of the first line.
     pub fn new(lines: Box<dyn Read + Send>, ended: Arc<AtomicBool>, separator: Separator, first: u64) -> Records {
+        let (byte, quoted, comment) = separator.parts();
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
+            .comment(comment)
             .flexible(true)
             .terminator(csv::Terminator::Any(b'\n'))
-            .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
-            .quoting(separator == Separator::Comma)
+            .delimiter(byte)
+            .quoting(quoted)
             .buffer_capacity(CHUNK)
             .from_reader(lines);
         Records { reader, record: ByteRecord::new(), ended, first }

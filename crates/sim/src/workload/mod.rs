@@ -33,7 +33,7 @@ pub use services::{Service, WithServices};
 pub use shared::{Replayed, SharedRows};
 pub use thin::Thinned;
 pub use trace::{CsvTrace, Input, RowParser, TraceField, describe};
-pub use unknown::require_canonical;
+pub use unknown::{describe_encoding, require_canonical};
 pub use whole::{InMemory, Quality, Workload};
 
 use plimsoll_base::error::Result;

@@ -137,6 +137,11 @@ pub fn require_canonical(input: &Input) -> Result<()> {
     Err(error(input.path(), &encoding(&head).unwrap_or_else(|| lines.looks())))
 }
 
+/// Describes bytes that are not UTF-8 text at the beginning of a file, as the end of a sentence. Returns `None` for text.
+pub fn describe_encoding(head: &[u8]) -> Option<String> {
+    encoding(head).map(|looks| format!("cannot be read: {looks}"))
+}
+
 /// Describes the encoding of bytes that are not UTF-8 text, and how to convert them to text. Returns `None` for text.
 fn encoding(head: &[u8]) -> Option<String> {
     if let Some((_, kind, program)) = COMPRESSED.iter().find(|(magic, ..)| head.starts_with(magic)) {

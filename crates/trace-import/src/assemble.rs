@@ -1,0 +1,164 @@
+//! Builds a workload from drafts: origin, rows of one job, stages, preceding jobs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use plimsoll_base::units::{Dim, JobId, Span, Time, UserId};
+use plimsoll_sim::workload::{Preceding, Quality, TaskSet, Workload};
+
+use crate::draft::{Draft, DraftNames};
+
+/// The settings of the last step.
+pub struct Assembly {
+    /// The resources.
+    pub dims: Vec<Dim>,
+    /// The origin in microseconds; by default the first submit time.
+    pub origin: Option<i64>,
+    /// Whether rows that differ only in their number of tasks become one row.
+    pub merge: bool,
+}
+
+/// The rows of one job, in the order of the log.
+#[derive(Default)]
+struct JobRows {
+    sets: Vec<usize>,
+    first_submit: i64,
+}
+
+/// Builds the workload; the rows are sorted and numbered. Every repair is counted.
+pub fn assemble(assembly: Assembly, mut drafts: Vec<Draft>, names: DraftNames, mut quality: Quality) -> Workload {
+    if let Some(origin) = assembly.origin {
+        drafts.retain(|draft| {
+            if draft.submit < origin {
+                quality.drop_row("submitted before the origin", draft.line);
+            }
+            draft.submit >= origin
+        });
+    }
+    let origin = assembly.origin.or(drafts.iter().map(|draft| draft.submit).min()).unwrap_or(0);
+    let disorder = drafts.windows(2).filter(|pair| pair[1].submit < pair[0].submit).count();
+    if disorder > 0 {
+        quality.warnings.push(format!("rows earlier than the one above them: {disorder}; sorted by submit time"));
+    }
+    let mut jobs: BTreeMap<u32, JobRows> = BTreeMap::new();
+    for (at, draft) in drafts.iter().enumerate() {
+        let job = jobs.entry(draft.set.job.0).or_insert(JobRows { sets: Vec::new(), first_submit: draft.submit });
+        job.first_submit = job.first_submit.min(draft.submit);
+        job.sets.push(at);
+    }
+    for job in jobs.values() {
+        repair_job(job, &mut drafts, &mut quality);
+    }
+    let mut workload = Workload { dims: assembly.dims, ..Workload::default() };
+    follow_jobs(&mut drafts, &jobs, &names, &mut quality);
+    let mut new_job: HashMap<u32, JobId> = HashMap::new();
+    for draft in &mut drafts {
+        let old = draft.set.job.0;
+        draft.set.job = *new_job.entry(old).or_insert_with(|| workload.job(names.jobs.name(old)));
+        draft.set.user = UserId(workload.users.intern(names.users.name(draft.set.user.0)));
+        let relative = |time: i64| u64::try_from(i128::from(time) - i128::from(origin)).unwrap_or(0);
+        draft.set.submit = Time(relative(draft.submit));
+        draft.set.deadline = draft.deadline.map(|time| Time(relative(time)));
+        draft.set.preceding = draft.preceding.map(|(job, think)| {
+            Box::new(Preceding { job: workload.job_names.split(names.jobs.name(job)), think: Span(think) })
+        });
+    }
+    workload.sets = drafts.into_iter().map(|draft| draft.set).collect();
+    if assembly.merge {
+        workload.sets = merged(workload.sets);
+    }
+    (workload.stages, workload.labels, workload.locations) = (names.stages, names.labels, names.locations);
+    workload.quality = quality;
+    workload.finish()
+}
+
+/// Gives all rows of a job its first submit time and its first user, and removes stages that it does not have.
+fn repair_job(job: &JobRows, drafts: &mut [Draft], quality: &mut Quality) {
+    let user = drafts[job.sets[0]].set.user;
+    let preceding = drafts[job.sets[0]].preceding;
+    let stages: BTreeSet<u32> = job.sets.iter().filter_map(|&at| drafts[at].set.stage).collect();
+    for &at in &job.sets {
+        let draft = &mut drafts[at];
+        if draft.submit != job.first_submit {
+            draft.submit = job.first_submit;
+            quality.repair_row("rows of a job have different submit times; all are submitted with the first");
+        }
+        if draft.set.user != user {
+            draft.set.user = user;
+            quality.repair_row("rows of a job have different users; all have the first");
+        }
+        if draft.preceding != preceding {
+            draft.preceding = preceding;
+            quality.repair_row("rows of a job have different preceding jobs; all have the first");
+        }
+        let before = draft.set.after.len();
+        draft.set.after.retain(|stage| stages.contains(stage));
+        if draft.set.after.len() < before {
+            quality.repair_row("waits for a stage without a row in the job; the dependency is dropped");
+        }
+    }
+    if has_cycle(job, drafts) {
+        for &at in &job.sets {
+            if !drafts[at].set.after.is_empty() {
+                drafts[at].set.after.clear();
+                quality.repair_row("stages of the job wait for each other; the dependencies are dropped");
+            }
+        }
+    }
+}
+
+/// Returns whether stages of a job wait for each other.
+fn has_cycle(job: &JobRows, drafts: &[Draft]) -> bool {
+    let mut waits: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for &at in &job.sets {
+        let set = &drafts[at].set;
+        if let (Some(stage), false) = (set.stage, set.after.is_empty()) {
+            waits.entry(stage).or_default().extend(&set.after);
+        }
+    }
+    // Removes stages that wait for no remaining stage, until no more can be removed.
+    loop {
+        let open: Vec<u32> = waits.keys().copied().collect();
+        let before = waits.len();
+        waits.retain(|_, after| after.iter().any(|stage| open.binary_search(stage).is_ok()));
+        if waits.is_empty() || waits.len() == before {
+            return !waits.is_empty();
+        }
+    }
+}
+
+/// Removes preceding jobs that have no earlier row.
+fn follow_jobs(drafts: &mut [Draft], jobs: &BTreeMap<u32, JobRows>, names: &DraftNames, quality: &mut Quality) {
+    for at in 0..drafts.len() {
+        let Some((before, _)) = drafts[at].preceding else { continue };
+        let place = |job: &JobRows| (job.first_submit, job.sets[0]);
+        let own = jobs.get(&drafts[at].set.job.0).map(place);
+        let earlier = jobs.get(&before).map(place).is_some_and(|before| Some(before) < own);
+        if !earlier {
+            drafts[at].preceding = None;
+            let known = if jobs.contains_key(&before) { "is not earlier" } else { "has no row" };
+            quality.repair_row(&format!("the preceding job {known}; the dependency is dropped"));
+            let _ = names;
+        }
+    }
+}
+
+/// Merges rows that differ only in their number of tasks. A sum above 2^32 - 1 tasks begins another row.
+fn merged(sets: Vec<TaskSet>) -> Vec<TaskSet> {
+    type Key = (JobId, Option<u32>, Vec<u32>, Time, Span, plimsoll_base::units::Resources, Option<u32>, u8);
+    let mut first: HashMap<Key, usize> = HashMap::new();
+    let mut merged: Vec<TaskSet> = Vec::new();
+    for set in sets {
+        let key =
+            (set.job, set.stage, set.after.clone(), set.submit, set.duration, set.demand, set.label, set.priority);
+        if let Some(&at) = first.get(&key) {
+            let same = TaskSet { tasks: set.tasks, ..merged[at].clone() } == set;
+            if let Some(sum) = merged[at].tasks.checked_add(set.tasks).filter(|_| same) {
+                merged[at].tasks = sum;
+                continue;
+            }
+        }
+        first.insert(key, merged.len());
+        merged.push(set);
+    }
+    merged
+}

@@ -1,0 +1,216 @@
+//! Converts the values of a row to a draft of a task set: units, rounding, missing values.
+
+use std::borrow::Cow;
+
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Rounding, Span, TIME_MAX_US};
+use plimsoll_sim::workload::{Names, TaskSet};
+
+use crate::bind::{BoundFormula, Frame};
+use crate::clock::Clock;
+use crate::expr::evaluate;
+use crate::number::Number;
+use crate::target::Target;
+use crate::value::{Value, short};
+
+/// A task set before its origin, its job and its stages are final.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// The set; its job is an index into [`DraftNames::jobs`], its submit time is not set.
+    pub set: TaskSet,
+    /// The submit time in microseconds since 1970 or since the log's origin.
+    pub submit: i64,
+    /// The deadline, likewise.
+    pub deadline: Option<i64>,
+    /// The preceding job as an index into [`DraftNames::jobs`], and the think time.
+    pub preceding: Option<(u32, u64)>,
+    /// The line.
+    pub line: u64,
+}
+
+/// The names in drafts.
+#[derive(Debug, Default)]
+pub struct DraftNames {
+    /// Jobs.
+    pub jobs: Names,
+    /// Users.
+    pub users: Names,
+    /// Stages.
+    pub stages: Names,
+    /// Labels.
+    pub labels: Names,
+    /// Locations.
+    pub locations: Names,
+}
+
+/// The rule of a bound column for rows without a value.
+#[derive(Clone, Debug)]
+pub enum BoundMissing {
+    /// The row is dropped.
+    Drop,
+    /// The column is empty.
+    Unknown,
+    /// The column has this value.
+    Constant(BoundFormula),
+}
+
+/// A bound column of the trace.
+#[derive(Clone, Debug)]
+pub struct BoundOutput {
+    /// The column.
+    pub target: Target,
+    /// The name in the mapping.
+    pub name: String,
+    /// The value.
+    pub formula: BoundFormula,
+    /// The rule for rows without a value.
+    pub missing: BoundMissing,
+    /// The index of a resource among the dimensions.
+    pub dim: usize,
+}
+
+/// The reason why a row is not a task set.
+pub enum Refusal {
+    /// A missing value: the reason under which the row is dropped.
+    Missing(String),
+    /// An impossible value: the column and the problem.
+    Wrong(String, String),
+}
+
+/// The settings of a conversion.
+pub struct Conversion<'m> {
+    /// The columns.
+    pub outputs: Vec<BoundOutput>,
+    /// The resources.
+    pub dims: Vec<Dim>,
+    /// The rules for times.
+    pub clock: &'m Clock,
+    /// Whether demands are those of all tasks of a row.
+    pub demand_of_all: bool,
+    /// Whether every job is a user of its own.
+    pub users_are_jobs: bool,
+}
+
+const SECONDS: &str = "a time from 0 to 10^12 s (31,700 years)";
+
+impl Conversion<'_> {
+    /// Converts a row. `number` is its number, from 1.
+    pub fn convert<'a>(&'a self, frame: &Frame<'a, '_>, names: &mut DraftNames) -> Result<Draft, Refusal> {
+        let mut draft = Draft { line: frame.row.line, ..Draft::default() };
+        draft.set.tasks = 1;
+        let mut amounts: [Option<Number>; MAX_DIMS] = [None; MAX_DIMS];
+        let (mut job, mut user, mut after_job, mut think) = (None, None, None, None);
+        for output in &self.outputs {
+            let wrong = |problem: String| Refusal::Wrong(output.name.clone(), problem);
+            let mut value = evaluate(&output.formula, frame, self.clock).map_err(wrong)?;
+            if value.is_missing() {
+                value = match &output.missing {
+                    BoundMissing::Drop => return Err(Refusal::Missing(format!("no {}", output.name))),
+                    BoundMissing::Unknown => continue,
+                    BoundMissing::Constant(formula) => evaluate(formula, frame, self.clock).map_err(wrong)?,
+                };
+                if value.is_missing() {
+                    continue;
+                }
+            }
+            let number = |expected: &str| match value.number(self.clock) {
+                Ok(Some(number)) => Ok(number),
+                Ok(None) => Err(wrong(format!("is empty; expected {expected}"))),
+                Err(problem) => Err(wrong(format!("{problem}; expected {expected}"))),
+            };
+            let scaled = |number: Number, scale: u64, rounding: Rounding, expected: &str| {
+                number
+                    .scaled(scale, rounding)
+                    .map_err(|problem| wrong(format!("{number} {problem}; expected {expected}")))
+            };
+            let whole = |expected: &str, least: i128, most: i128| {
+                let number = number(expected)?;
+                let whole = number.integer().filter(|whole| (least..=most).contains(whole));
+                whole.ok_or_else(|| wrong(format!("{number} is not accepted; expected {expected}")))
+            };
+            let instant = |scale: u64| -> Result<i64, Refusal> {
+                let number = number("a time")?;
+                let product = number.times(Number::from(scale as i64)).map(Number::round);
+                let instant = product.and_then(|product| i64::try_from(product).ok());
+                let within = instant.filter(|instant| instant.unsigned_abs() <= TIME_MAX_US);
+                within.ok_or_else(|| wrong(format!("{number} is too large; expected {SECONDS}")))
+            };
+            let span = |scale: u64| scaled(number(SECONDS)?, scale, Rounding::Nearest, SECONDS);
+            let truth = || value.truth().map(|truth| truth.unwrap_or(false)).map_err(wrong);
+            match &output.target {
+                Target::Job => job = Some(name(value, "a job").map_err(wrong)?),
+                Target::User => user = Some(name(value, "a user").map_err(wrong)?),
+                Target::Submit(scale) => draft.submit = instant(*scale)?,
+                Target::Duration(scale) => draft.set.duration = Span(span(*scale)?),
+                Target::Tasks => {
+                    draft.set.tasks = whole("a whole number of tasks from 1 to 4294967295", 1, u32::MAX.into())? as u32;
+                }
+                Target::Stage => draft.set.stage = Some(names.stages.intern(&plain(value, "a stage").map_err(wrong)?)),
+                Target::After => {
+                    let text = value.into_text().unwrap_or_default();
+                    let stages = text.split(';').map(str::trim).filter(|stage| !stage.is_empty());
+                    draft.set.after = stages.map(|stage| names.stages.intern(stage)).collect();
+                }
+                Target::Priority => draft.set.priority = whole("a priority from 0 (most urgent) to 9", 0, 9)? as u8,
+                Target::Gang => draft.set.gang = truth()?,
+                Target::Stable => draft.set.stable = truth()?,
+                Target::Label => draft.set.label = Some(names.labels.intern(&plain(value, "a label").map_err(wrong)?)),
+                Target::Location => {
+                    draft.set.location = Some(names.locations.intern(&plain(value, "a location").map_err(wrong)?));
+                }
+                Target::Estimate(scale) => draft.set.estimate = Some(Span(span(*scale)?)),
+                Target::Deadline(scale) => draft.deadline = Some(instant(*scale)?),
+                Target::AfterJob => after_job = Some(name(value, "a job").map_err(wrong)?),
+                Target::Think(scale) => think = Some(span(*scale)?),
+                Target::Resource(..) => amounts[output.dim] = Some(number("an amount such as 1.5")?),
+            }
+        }
+        draft.set.demand = self.demand(amounts, draft.set.tasks)?;
+        let job = job.unwrap_or_else(|| format!("r{}", frame.number).into());
+        draft.set.job.0 = names.jobs.intern(&job);
+        let user = if self.users_are_jobs { job } else { user.unwrap_or(job) };
+        draft.set.user.0 = names.users.intern(&user);
+        draft.preceding = after_job.map(|job| (names.jobs.intern(&job), think.unwrap_or(0)));
+        Ok(draft)
+    }
+
+    fn demand(&self, amounts: [Option<Number>; MAX_DIMS], tasks: u32) -> Result<Resources, Refusal> {
+        let mut demand = Resources::ZERO;
+        for output in &self.outputs {
+            let Target::Resource(_, scale) = output.target else { continue };
+            let Some(amount) = amounts[output.dim] else { continue };
+            let wrong = |problem: String| Refusal::Wrong(output.name.clone(), problem);
+            let each = match self.demand_of_all {
+                false => Some(amount),
+                true => amount.over(Number::from(i64::from(tasks))),
+            };
+            let base = each.map(|each| each.scaled(scale, Rounding::Up));
+            demand[output.dim] = match base {
+                Some(Ok(base)) => base,
+                Some(Err(problem)) => return Err(wrong(format!("{amount} {problem}; expected an amount from 0"))),
+                None => return Err(wrong("is too large".to_owned())),
+            };
+        }
+        Ok(demand)
+    }
+}
+
+/// Returns a name. Errors: it is empty or has control characters.
+fn name<'v>(value: Value<'v>, expected: &str) -> Result<Cow<'v, str>, String> {
+    let text = value.into_text().unwrap_or_default();
+    if text.trim().is_empty() || text.contains(|c: char| c.is_control()) {
+        return Err(format!("'{}' is not accepted; expected the name of {expected}", short(&text).escape_debug()));
+    }
+    Ok(text)
+}
+
+/// Returns a name without `;`, which separates the names of a list.
+fn plain<'v>(value: Value<'v>, expected: &str) -> Result<Cow<'v, str>, String> {
+    let text = name(value, expected)?;
+    if text.contains(';') {
+        return Err(format!("'{}' has ';', which separates names; expected the name of {expected}", short(&text)));
+    }
+    Ok(match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    })
+}

@@ -1,0 +1,153 @@
+//! Lines of fields between separators.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use csv::ByteRecord;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows::{InputRows, Separator};
+
+use super::{OpenFile, Row, Rows, delimiter_name};
+use crate::mapping::{Delimiter, TableSpec};
+
+/// The lines that are examined to detect a delimiter.
+const LINES: usize = 50;
+
+/// Detects the delimiter of the lines of a text: the one that splits the first line and most others into the same number of fields.
+pub fn detect_delimiter(head: &[u8], comment: Option<u8>) -> Delimiter {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let lines = lines.filter(|line| !line.is_empty() && line.first().copied() != comment.or(Some(b'\n')));
+    let lines: Vec<&[u8]> = lines.take(LINES).collect();
+    let score = |separator: u8| {
+        let fields = |line: &[u8]| {
+            let mut quoted = false;
+            let outside = line.iter().filter(|&&byte| {
+                quoted ^= byte == b'"' && separator != b'\t';
+                byte == separator && !quoted
+            });
+            outside.count()
+        };
+        let first = lines.first().map_or(0, |line| fields(line));
+        let same = lines.iter().filter(|line| fields(line) == first).count();
+        if first == 0 { (0, 0) } else { (same, first) }
+    };
+    let best = [b',', b';', b'|', b'\t'].into_iter().rev().max_by_key(|&separator| score(separator));
+    match best.filter(|&best| score(best).0 > 0) {
+        Some(best) => Delimiter::Byte(best),
+        None if lines.first().is_some_and(|line| line.trim_ascii().contains(&b' ')) => Delimiter::Blanks,
+        None => Delimiter::Byte(b','),
+    }
+}
+
+/// Opens a text. The first row is the header unless the mapping names the columns.
+pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &[u8]) -> Result<OpenFile> {
+    let delimiter = table.delimiter.unwrap_or_else(|| detect_delimiter(head, table.comment));
+    let mut detected = Vec::new();
+    if table.delimiter.is_none() {
+        detected.push(format!("fields separated by {}", delimiter_name(delimiter)));
+    }
+    let lines = match delimiter {
+        Delimiter::Byte(byte) => {
+            let quoted = table.quotes.unwrap_or(matches!(byte, b',' | b';'));
+            let separator = Separator::Other { byte, quoted, comment: table.comment };
+            Lines::Separated(InputRows::new(bytes, path, separator))
+        }
+        Delimiter::Blanks => {
+            Lines::Blanks { reader: BufReader::new(bytes), text: Vec::new(), line: 0, comment: table.comment }
+        }
+    };
+    let joint = match delimiter {
+        Delimiter::Byte(byte) => byte,
+        Delimiter::Blanks => b' ',
+    };
+    let mut rows = DelimitedRows { path: path.to_owned(), lines, fields: 0, overflow: table.overflow.then_some(joint) };
+    let mut columns = table.columns.clone();
+    if columns.is_empty() {
+        let mut header = Row::default();
+        if !rows.lines.read(path, &mut header)? {
+            return Err(Error::trace(path, 0, "", "has no rows"));
+        }
+        columns = header.fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    }
+    rows.fields = columns.len();
+    Ok(OpenFile { columns, rows: Box::new(rows), detected })
+}
+
+/// The lines of a text, split into fields.
+enum Lines {
+    /// One character between fields.
+    Separated(InputRows),
+    /// Blanks between fields.
+    Blanks { reader: BufReader<Box<dyn Read + Send>>, text: Vec<u8>, line: u64, comment: Option<u8> },
+}
+
+impl Lines {
+    /// Reads the next line that is neither blank nor a comment; returns whether there was one.
+    fn read(&mut self, path: &Path, row: &mut Row) -> Result<bool> {
+        match self {
+            Lines::Separated(rows) => match rows.read()? {
+                None => Ok(false),
+                Some(read) => {
+                    row.line = read.line;
+                    row.fields.clone_from(read.record);
+                    Ok(true)
+                }
+            },
+            Lines::Blanks { reader, text, line, comment } => loop {
+                text.clear();
+                if reader.read_until(b'\n', text).map_err(|source| Error::io(path, source))? == 0 {
+                    return Ok(false);
+                }
+                *line += 1;
+                let bytes = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii();
+                if bytes.is_empty() || (comment.is_some() && bytes.first() == comment.as_ref()) {
+                    continue;
+                }
+                row.line = *line;
+                row.fields.clear();
+                let fields = bytes.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+                fields.for_each(|field| row.fields.push_field(field));
+                return Ok(true);
+            },
+        }
+    }
+}
+
+struct DelimitedRows {
+    path: PathBuf,
+    lines: Lines,
+    fields: usize,
+    /// The delimiter, if further ones belong to the last column.
+    overflow: Option<u8>,
+}
+
+impl Rows for DelimitedRows {
+    fn next(&mut self, row: &mut Row) -> Result<bool> {
+        if !self.lines.read(&self.path, row)? {
+            return Ok(false);
+        }
+        let found = row.fields.len();
+        if found == self.fields {
+            return Ok(true);
+        }
+        // A delimiter at the end of every line makes one empty field too many.
+        if found == self.fields + 1 && row.fields.get(self.fields).is_some_and(<[u8]>::is_empty) {
+            row.fields.truncate(self.fields);
+            return Ok(true);
+        }
+        match self.overflow {
+            Some(byte) if found > self.fields => {
+                let mut joined: ByteRecord = row.fields.iter().take(self.fields - 1).collect();
+                let last: Vec<&[u8]> = row.fields.iter().skip(self.fields - 1).collect();
+                joined.push_field(&last.join(&[byte][..]));
+                row.fields = joined;
+                Ok(true)
+            }
+            _ => {
+                let expected = format!("has {found} fields; expected {}, the number of columns", self.fields);
+                Err(Error::trace(&self.path, row.line, "", expected))
+            }
+        }
+    }
+}

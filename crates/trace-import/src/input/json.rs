@@ -1,0 +1,148 @@
+//! JSON records as rows: nested objects become columns such as `request.cpus`, arrays of plain values become texts with `;` between them.
+
+use std::collections::BTreeSet;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use plimsoll_base::error::{Error, Result};
+use serde_json::{Map, Value};
+
+use super::{JsonRecords, OpenFile, Row, Rows};
+use crate::mapping::TableSpec;
+
+/// The records that determine the columns.
+const FIRST: usize = 1000;
+
+/// A source of records: the bytes and the line of each.
+type NextRecord = Box<dyn FnMut(&mut Vec<u8>) -> Result<Option<u64>>>;
+
+/// Opens an array of records.
+pub fn open_array(path: &Path, bytes: impl BufRead + 'static, table: &TableSpec) -> Result<OpenFile> {
+    let mut records = JsonRecords::new(path, bytes, &table.records)?;
+    open(path, Box::new(move |into| records.read(into)), table)
+}
+
+/// Opens lines of records.
+pub fn open_lines(path: &Path, mut bytes: impl BufRead + 'static, table: &TableSpec) -> Result<OpenFile> {
+    let (mut line, name) = (0, path.to_owned());
+    let next = move |into: &mut Vec<u8>| loop {
+        into.clear();
+        if bytes.read_until(b'\n', into).map_err(|source| Error::io(&name, source))? == 0 {
+            return Ok(None);
+        }
+        line += 1;
+        let trimmed = into.strip_prefix(b"\xef\xbb\xbf").unwrap_or(into).trim_ascii();
+        if !trimmed.is_empty() {
+            *into = trimmed.to_vec();
+            return Ok(Some(line));
+        }
+    };
+    open(path, Box::new(next), table)
+}
+
+fn open(path: &Path, mut next: NextRecord, table: &TableSpec) -> Result<OpenFile> {
+    let mut columns = table.columns.clone();
+    let (mut first, mut bytes) = (Vec::new(), Vec::new());
+    while first.len() < FIRST
+        && let Some(line) = next(&mut bytes)?
+    {
+        let record = parse(path, line, &bytes);
+        if let Ok(record) = &record {
+            for (name, _) in record {
+                if !columns.contains(name) {
+                    columns.push(name.clone());
+                }
+            }
+        }
+        first.push((line, record));
+    }
+    let rows = JsonRows {
+        path: path.to_owned(),
+        columns: columns.clone(),
+        first: first.into_iter(),
+        next,
+        bytes,
+        late: BTreeSet::new(),
+    };
+    Ok(OpenFile { columns, rows: Box::new(rows), detected: Vec::new() })
+}
+
+fn parse(path: &Path, line: u64, bytes: &[u8]) -> Result<Vec<(String, String)>> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(map)) => Ok(flatten(&map)),
+        Ok(_) => Err(Error::trace(path, line, "", "is a JSON value that is no object; expected a record {...}")),
+        Err(error) => Err(Error::trace(path, line, "", format!("is not valid JSON ({error})"))),
+    }
+}
+
+/// Returns the fields of a record: the path of each value and its text; a value of `null` has an empty text.
+pub fn flatten(map: &Map<String, Value>) -> Vec<(String, String)> {
+    fn add(prefix: &str, map: &Map<String, Value>, fields: &mut Vec<(String, String)>) {
+        for (key, value) in map {
+            let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+            match value {
+                Value::Object(below) => add(&name, below, fields),
+                value => fields.push((name, scalar(value))),
+            }
+        }
+    }
+    let mut fields = Vec::new();
+    add("", map, &mut fields);
+    fields
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if !items.iter().any(|item| item.is_object() || item.is_array()) => {
+            items.iter().map(scalar).collect::<Vec<_>>().join(";")
+        }
+        other => other.to_string(),
+    }
+}
+
+struct JsonRows {
+    path: PathBuf,
+    columns: Vec<String>,
+    first: std::vec::IntoIter<(u64, Result<Vec<(String, String)>>)>,
+    next: NextRecord,
+    bytes: Vec<u8>,
+    late: BTreeSet<String>,
+}
+
+impl Rows for JsonRows {
+    fn next(&mut self, row: &mut Row) -> Result<bool> {
+        let (line, record) = match self.first.next() {
+            Some(first) => first,
+            None => match (self.next)(&mut self.bytes)? {
+                None => return Ok(false),
+                Some(line) => (line, parse(&self.path, line, &self.bytes)),
+            },
+        };
+        row.line = line;
+        row.fields.clear();
+        let record = record?;
+        // Most records have the columns in the same order.
+        let mut texts = vec![""; self.columns.len()];
+        for (at, (name, text)) in record.iter().enumerate() {
+            let place = match self.columns.get(at) {
+                Some(column) if column == name => Some(at),
+                _ => self.columns.iter().position(|column| column == name),
+            };
+            match place {
+                Some(place) => texts[place] = text,
+                None if !text.is_empty() && self.late.len() < 100 => {
+                    self.late.insert(name.clone());
+                }
+                None => {}
+            }
+        }
+        texts.iter().for_each(|text| row.fields.push_field(text.as_bytes()));
+        Ok(true)
+    }
+
+    fn late_columns(&self) -> Vec<String> {
+        self.late.iter().cloned().collect()
+    }
+}

@@ -1,0 +1,38 @@
+//! Import of foreign cluster logs by mappings.
+//!
+//! A mapping is a TOML file that describes how the rows of a log become the rows of a trace ([`Mapping`]). [`import`] reads the files of a
+//! log by a mapping into a [`Workload`](plimsoll_sim::workload::Workload). Every row that is dropped or repaired and every column that is
+//! not read is in its report.
+//!
+//! The steps are: files to tables (`tables.rs`, `input/`), nested records to rows (`readers/`), events to rows (`fold.rs`), expressions
+//! to values (`expr/`, `bind.rs`), values to drafts (`draft.rs`), drafts to a workload (`assemble.rs`). Shipped mappings are in the
+//! folder `mappings`.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod account;
+mod assemble;
+mod bind;
+mod clock;
+mod draft;
+mod expr;
+mod fold;
+mod input;
+mod mapping;
+mod number;
+mod readers;
+mod run;
+mod shipped;
+mod short;
+mod tables;
+mod target;
+mod value;
+
+pub use mapping::{Mapping, VERSION};
+pub use run::{ImportOptions, import};
+pub use shipped::{SHIPPED, Shipped, recognise};
+pub use short::{read_mapping, with_changes};
+
+/// The name of a mapping that is not shipped.
+pub const OWN: &str = "mapping";

@@ -1,0 +1,632 @@
+//! Mappings: TOML files that describe how the rows of a log become the rows of a trace.
+//!
+//! A mapping is parsed completely before a log is read, so that a misspelt key is an error with its place. Names of columns are checked when
+//! the files are open (`bind.rs`). docs/mapping.md describes all keys.
+
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::{Node, Place};
+use regex::Regex;
+
+use crate::clock::{Clock, RepeatedHour, zone};
+use crate::expr::{Expression, WrittenName, parse};
+use crate::number::Number;
+use crate::target::{Target, unknown_target};
+
+/// The version of the language of mappings.
+pub const VERSION: &str = "1";
+
+/// An expression of a mapping, with its place for messages.
+#[derive(Clone, Debug)]
+pub struct Formula {
+    /// The text.
+    pub text: String,
+    /// The place in the mapping.
+    pub place: Place,
+    /// The parsed text.
+    pub tree: Expression<WrittenName>,
+}
+
+impl Formula {
+    /// Parses an expression. Errors: [`Error::Placed`] with the number of the character.
+    pub fn parse(key: &str, text: &str, place: &Place) -> Result<Formula> {
+        let tree = parse(text).map_err(|(at, problem)| {
+            place.wrong(key, format!("expression '{}', character {at}: {problem}", crate::value::short(text)))
+        })?;
+        Ok(Formula { text: text.to_owned(), place: place.clone(), tree })
+    }
+
+    fn from_node(key: &str, node: &Node) -> Result<Formula> {
+        match &node.value {
+            plimsoll_base::tree::Value::Text(text) => Formula::parse(key, text, &node.place),
+            plimsoll_base::tree::Value::Integer(text) | plimsoll_base::tree::Value::Float(text) => {
+                Formula::parse(key, text, &node.place)
+            }
+            plimsoll_base::tree::Value::Truth(truth) => Formula::parse(key, &truth.to_string(), &node.place),
+            _ => Err(node.place.wrong(key, "expected an expression, such as \"end_time - start_time\"")),
+        }
+    }
+}
+
+/// The form of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileForm {
+    /// Lines of fields between separators.
+    Delimited,
+    /// A JSON document with an array of records.
+    Json,
+    /// One JSON record on each line.
+    JsonLines,
+    /// Apache Parquet.
+    Parquet,
+}
+
+impl FileForm {
+    /// The names in mappings.
+    pub const NAMES: [(&str, FileForm); 4] = [
+        ("csv", FileForm::Delimited),
+        ("json", FileForm::Json),
+        ("json-lines", FileForm::JsonLines),
+        ("parquet", FileForm::Parquet),
+    ];
+}
+
+/// The join of a table with the main table.
+#[derive(Clone, Debug)]
+pub struct Join {
+    /// The key in rows of the main table.
+    pub key: Formula,
+    /// The key in rows of this table.
+    pub of: Formula,
+    /// Whether rows of the main table without a row in this table are kept.
+    pub keep: bool,
+    /// Whether the files of this table may be absent.
+    pub optional: bool,
+}
+
+/// A table: files with the same columns.
+#[derive(Clone, Debug, Default)]
+pub struct TableSpec {
+    /// The name for columns such as `job.user`; empty for a single table.
+    pub name: String,
+    /// Patterns of file names; every file if empty.
+    pub files: Vec<String>,
+    /// The form of the files; detected if absent.
+    pub form: Option<FileForm>,
+    /// The separator of fields: a character, or `None` to detect it.
+    pub delimiter: Option<Delimiter>,
+    /// Whether fields may be in quotes; by default, fields separated by commas or semicolons may be.
+    pub quotes: Option<bool>,
+    /// The first character of lines that are comments.
+    pub comment: Option<u8>,
+    /// The names of the columns of files without a header; for JSON, columns that may be absent from the first records.
+    pub columns: Vec<String>,
+    /// Whether further delimiters belong to the last column.
+    pub overflow: bool,
+    /// The path to the array of records in JSON.
+    pub records: Vec<String>,
+    /// Texts that mean a missing value, besides the empty text, `nan` and `null`.
+    pub missing: Vec<String>,
+    /// The name of a reader for nested records.
+    pub reader: Option<String>,
+    /// How the table is joined with the main table.
+    pub join: Option<Join>,
+    /// The place in the mapping.
+    pub place: Place,
+}
+
+/// The separator of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delimiter {
+    /// One character.
+    Byte(u8),
+    /// Any number of blanks and tabs.
+    Blanks,
+}
+
+/// The rule for a row without a value for a column of the trace.
+#[derive(Clone, Debug)]
+pub enum MissingRule {
+    /// The row is dropped and counted.
+    Drop,
+    /// The column is empty.
+    Unknown,
+    /// The column has the value of this expression.
+    Constant(Formula),
+}
+
+/// A column of the trace.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// The column.
+    pub target: Target,
+    /// Its name in the mapping.
+    pub name: String,
+    /// Its value.
+    pub formula: Formula,
+    /// The rule for rows without a value.
+    pub missing: MissingRule,
+}
+
+/// The row that represents all rows with the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The first one.
+    First,
+    /// The last one, submitted with the first.
+    Last,
+    /// The last one, submitted with the first, with the sum of all durations.
+    Sum,
+}
+
+/// The fold of events to one row per key.
+#[derive(Clone, Debug)]
+pub struct FoldSpec {
+    /// The key of an event.
+    pub key: Formula,
+    /// The time of an event.
+    pub time: Formula,
+    /// The kind of an event.
+    pub event: Formula,
+    /// Kinds of submissions, of starts, and of ends, each end with the name of its outcome.
+    pub submit: Vec<String>,
+    /// See `submit`.
+    pub start: Vec<String>,
+    /// See `submit`.
+    pub end: Vec<(String, String)>,
+}
+
+/// What is done with a column that no expression reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldRule {
+    /// It has no influence on a simulation.
+    Ignored,
+    /// Rows with a value are counted, because it could matter.
+    Counted(String),
+}
+
+/// How files of a mapping are recognised.
+#[derive(Clone, Debug)]
+pub enum Recognition {
+    /// The columns that the file has.
+    Columns(Vec<String>),
+    /// A pattern of the first line.
+    Line(Regex),
+    /// Texts that occur in the first 64 KiB.
+    Texts(Vec<String>),
+}
+
+/// A mapping of the rows of a log to the rows of a trace.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    /// The name of a shipped mapping, otherwise `mapping`.
+    pub name: String,
+    /// The content of the log, in a few words.
+    pub about: String,
+    /// The publication of the log.
+    pub source: String,
+    /// How a file of this log is recognised.
+    pub recognition: Option<Recognition>,
+    /// The tables; the first one is the main table.
+    pub tables: Vec<TableSpec>,
+    /// The rules for times.
+    pub clock: Clock,
+    /// The time of the trace's origin; by default that of the first imported row.
+    pub origin: Option<Number>,
+    /// The fold of events.
+    pub fold: Option<FoldSpec>,
+    /// Named values, in order.
+    pub lets: Vec<(String, Formula)>,
+    /// Conditions of rows that are imported, with the reason for which other rows are dropped.
+    pub keep: Vec<(Formula, String)>,
+    /// Conditions of rows that are counted in a warning.
+    pub warn: Vec<(Formula, String)>,
+    /// The columns of the trace.
+    pub outputs: Vec<Output>,
+    /// Whether demands are those of all tasks of a row.
+    pub demand_of_all: bool,
+    /// Whether rows that differ only in their number of tasks become one row.
+    pub merge: bool,
+    /// The key and the rule for several rows of one execution.
+    pub attempts: Option<(Formula, Attempt)>,
+    /// Columns without an expression.
+    pub fields: Vec<(String, FieldRule, Place)>,
+    /// Resources besides the usual ones.
+    pub resources: Vec<String>,
+}
+
+const KEYS: [&str; 16] = [
+    "mapping",
+    "about",
+    "source",
+    "recognise",
+    "resources",
+    "input",
+    "table",
+    "time",
+    "fold",
+    "let",
+    "keep",
+    "warn",
+    "trace",
+    "missing",
+    "attempts",
+    "fields",
+];
+
+const TABLE_KEYS: [&str; 11] = [
+    "name",
+    "files",
+    "format",
+    "delimiter",
+    "quotes",
+    "comment",
+    "columns",
+    "overflow",
+    "records",
+    "missing",
+    "reader",
+];
+
+fn text<'n>(key: &str, node: &'n Node) -> Result<&'n str> {
+    node.text().ok_or_else(|| node.place.wrong(key, format!("{} is not accepted; expected text", node.shown())))
+}
+
+fn texts(key: &str, node: &Node) -> Result<Vec<String>> {
+    match node.list() {
+        Some(items) => items.iter().map(|item| scalar(key, item)).collect(),
+        None => Ok(vec![scalar(key, node)?]),
+    }
+}
+
+fn scalar(key: &str, node: &Node) -> Result<String> {
+    use plimsoll_base::tree::Value::{Float, Integer, Text};
+    match &node.value {
+        Text(text) | Integer(text) | Float(text) => Ok(text.clone()),
+        _ => Err(node.place.wrong(key, format!("{} is not accepted; expected text or a number", node.shown()))),
+    }
+}
+
+fn truth(key: &str, node: &Node) -> Result<bool> {
+    match node.value {
+        plimsoll_base::tree::Value::Truth(truth) => Ok(truth),
+        _ => Err(node.place.wrong(key, format!("{} is not accepted; expected true or false", node.shown()))),
+    }
+}
+
+fn one_of<T: Copy>(key: &str, node: &Node, names: &[(&str, T)]) -> Result<T> {
+    let given = text(key, node)?;
+    names.iter().find(|(name, _)| *name == given).map(|(_, value)| *value).ok_or_else(|| {
+        let known = names.iter().map(|(name, _)| *name);
+        let hint = plimsoll_base::error::did_you_mean(given, known.clone());
+        node.place
+            .wrong(key, format!("'{given}' is not accepted; expected {}{hint}", plimsoll_base::error::either(known)))
+    })
+}
+
+/// Calls `each` for every entry of a table. Errors: the value is no table, or those of `each`.
+fn entries(key: &str, node: &Node, each: &mut dyn FnMut(&str, &Place, &Node) -> Result<()>) -> Result<()> {
+    let entries = node.table().ok_or_else(|| node.place.wrong(key, "expected a table"))?;
+    entries.iter().try_for_each(|entry| each(&entry.key, &entry.place, &entry.node))
+}
+
+impl Mapping {
+    /// Returns the content of the log, or the name of the mapping.
+    pub fn about_or_name(&self) -> &str {
+        if self.about.is_empty() { "a log with rows" } else { &self.about }
+    }
+
+    /// Returns whether several rows of the log may become one row.
+    pub fn merges_rows(&self) -> bool {
+        self.merge
+    }
+
+    /// Parses a mapping in TOML; `place` is the whole text. Errors: [`Error::Placed`].
+    pub fn parse(name: &str, place: &Place) -> Result<Mapping> {
+        let tree = Node::toml(place)?;
+        match tree.get("mapping") {
+            Some(entry) if scalar("mapping", &entry.node)? == VERSION => Mapping::from_tree(name, &tree),
+            Some(entry) => Err(entry
+                .node
+                .place
+                .wrong("mapping", format!("{} is no known version; expected {VERSION}", entry.node.shown()))),
+            None => Err(tree.place.wrong("", "is no mapping; expected 'mapping = 1' at its beginning")),
+        }
+    }
+
+    /// Converts a parsed document. Errors: [`Error::Placed`].
+    pub fn from_tree(name: &str, tree: &Node) -> Result<Mapping> {
+        tree.known(&KEYS, "", " of a mapping")?;
+        let mut mapping = Mapping {
+            name: name.to_owned(),
+            about: String::new(),
+            source: String::new(),
+            recognition: None,
+            tables: Vec::new(),
+            clock: Clock::default(),
+            origin: None,
+            fold: None,
+            lets: Vec::new(),
+            keep: Vec::new(),
+            warn: Vec::new(),
+            outputs: Vec::new(),
+            demand_of_all: false,
+            merge: false,
+            attempts: None,
+            fields: Vec::new(),
+            resources: Vec::new(),
+        };
+        if let Some(entry) = tree.get("resources") {
+            mapping.resources = texts("resources", &entry.node)?;
+        }
+        for entry in tree.entries() {
+            mapping.read_entry(&entry.key, &entry.node)?;
+        }
+        if let Some(entry) = tree.get("missing") {
+            entries("missing", &entry.node, &mut |key, place, node| mapping.read_missing(key, place, node))?;
+        }
+        if mapping.tables.is_empty() {
+            mapping.tables.push(TableSpec::default());
+        }
+        if let Some(table) = mapping.tables.iter().skip(1).find(|table| table.join.is_none()) {
+            return Err(table.place.wrong("join", "is missing; expected join = { key = \"...\", of = \"...\" }"));
+        }
+        if let Some(join) = &mapping.tables[0].join {
+            return Err(join.key.place.wrong("join", "is not accepted in the first table, which is the main table"));
+        }
+        mapping.require_outputs(tree)?;
+        Ok(mapping)
+    }
+
+    fn read_entry(&mut self, key: &str, node: &Node) -> Result<()> {
+        let formulas = |list: &mut Vec<(Formula, String)>| {
+            entries(key, node, &mut |condition, place, reason| {
+                list.push((Formula::parse(key, condition, place)?, text(key, reason)?.to_owned()));
+                Ok(())
+            })
+        };
+        match key {
+            "about" => self.about = text(key, node)?.to_owned(),
+            "source" => self.source = text(key, node)?.to_owned(),
+            "recognise" => self.recognition = Some(recognition(node)?),
+            "input" => {
+                if node.table().is_none() {
+                    return Err(node.place.wrong(key, "expected a table"));
+                }
+                self.tables.insert(0, table(node)?);
+            }
+            "table" => {
+                let list = node.list().ok_or_else(|| node.place.wrong(key, "expected tables: [[table]]"))?;
+                for node in list {
+                    self.tables.push(table(node)?);
+                }
+            }
+            "time" => self.read_time(node)?,
+            "fold" => self.fold = Some(fold(node)?),
+            "let" => entries(key, node, &mut |name, _, node| {
+                self.lets.push((name.to_owned(), Formula::from_node(name, node)?));
+                Ok(())
+            })?,
+            "keep" => formulas(&mut self.keep)?,
+            "warn" => formulas(&mut self.warn)?,
+            "trace" => entries(key, node, &mut |name, place, node| self.read_output(name, place, node))?,
+            "attempts" => {
+                node.known(&["key", "use"], key, " of [attempts]")?;
+                let of = |name: &str| {
+                    node.get(name)
+                        .ok_or_else(|| node.place.wrong(key, format!("'{name}' is missing; expected key and use")))
+                };
+                let rules = [
+                    ("first", Some(Attempt::First)),
+                    ("last", Some(Attempt::Last)),
+                    ("sum", Some(Attempt::Sum)),
+                    ("each", None),
+                ];
+                let rule = one_of("attempts.use", &of("use")?.node, &rules)?;
+                let formula = Formula::from_node("attempts.key", &of("key")?.node)?;
+                self.attempts = rule.map(|rule| (formula, rule));
+            }
+            "fields" => entries(key, node, &mut |name, place, node| {
+                let rule = text(name, node)?;
+                let rule = match rule.split_once(':').map(|(rule, reason)| (rule.trim(), reason.trim())) {
+                    Some(("ignored", reason)) if !reason.is_empty() => FieldRule::Ignored,
+                    Some(("counted", reason)) if !reason.is_empty() => FieldRule::Counted(reason.to_owned()),
+                    _ => {
+                        let expected = "expected \"ignored: REASON\" or \"counted: REASON\"";
+                        return Err(node
+                            .place
+                            .wrong(name, format!("'{}' is not accepted; {expected}", crate::value::short(rule))));
+                    }
+                };
+                self.fields.push((name.to_owned(), rule, place.clone()));
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_time(&mut self, node: &Node) -> Result<()> {
+        node.known(&["format", "zone", "repeated", "origin"], "time", " of [time]")?;
+        entries("time", node, &mut |key, _, node| {
+            match key {
+                "format" if node.text() == Some("iso8601") => self.clock.format = None,
+                "format" => self.clock.format = Some(text("time.format", node)?.to_owned()),
+                "zone" => {
+                    let name = text("time.zone", node)?;
+                    self.clock.zone = zone(name).map_err(|problem| node.place.wrong("time.zone", problem))?;
+                    self.clock.zone_name = Some(name.to_owned());
+                }
+                "repeated" => {
+                    let rules = [("first", RepeatedHour::First), ("second", RepeatedHour::Second)];
+                    self.clock.repeated = one_of("time.repeated", node, &rules)?;
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if let Some(entry) = node.get("origin").filter(|entry| entry.node.text() != Some("first")) {
+            let given = scalar("time.origin", &entry.node)?;
+            let origin = crate::value::Value::text(given).number(&self.clock);
+            self.origin =
+                origin.map_err(|problem| entry.node.place.wrong("time.origin", format!("{problem}; or \"first\"")))?;
+        }
+        Ok(())
+    }
+
+    fn read_output(&mut self, name: &str, place: &Place, node: &Node) -> Result<()> {
+        match name {
+            "demand_of" => {
+                self.demand_of_all = one_of("trace.demand_of", node, &[("task", false), ("job", true)])?;
+                return Ok(());
+            }
+            "merge" => {
+                self.merge = truth("trace.merge", node)?;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let target = Target::parse(name, &self.resources).ok_or_else(|| place.wrong("trace", unknown_target(name)))?;
+        if let Some(other) = self.outputs.iter().find(|other| other.target.is_same(&target)) {
+            return Err(place.wrong("trace", format!("'{name}' is already given by '{}'", other.name)));
+        }
+        let missing = if target.is_optional() { MissingRule::Unknown } else { MissingRule::Drop };
+        let formula = Formula::from_node(name, node)?;
+        self.outputs.push(Output { target, name: name.to_owned(), formula, missing });
+        Ok(())
+    }
+
+    fn read_missing(&mut self, key: &str, place: &Place, node: &Node) -> Result<()> {
+        let names: Vec<&str> = self.outputs.iter().map(|output| output.name.as_str()).collect();
+        let Some(at) = names.iter().position(|name| *name == key) else {
+            let hint = plimsoll_base::error::did_you_mean(key, names.iter().copied());
+            let problem = format!("'{key}' is no column of [trace]{hint}; expected {}", names.join(", "));
+            return Err(place.wrong("missing", problem));
+        };
+        let output = &mut self.outputs[at];
+        output.missing = match node.text() {
+            Some("drop") => MissingRule::Drop,
+            Some("unknown") if output.target.is_optional() => MissingRule::Unknown,
+            Some("unknown") => {
+                let problem =
+                    format!("'{key}' is required, so 'unknown' is not accepted; expected \"drop\" or a value");
+                return Err(node.place.wrong("missing", problem));
+            }
+            _ => MissingRule::Constant(Formula::from_node(key, node)?),
+        };
+        Ok(())
+    }
+
+    fn require_outputs(&self, tree: &Node) -> Result<()> {
+        let place = tree.get("trace").map_or(&tree.place, |entry| &entry.place);
+        let has = |wanted: fn(&Target) -> bool| self.outputs.iter().any(|output| wanted(&output.target));
+        let missing = if !has(|target| matches!(target, Target::Submit(_))) {
+            "'submit' is missing; expected the time of submission, such as submit = \"submit_time\""
+        } else if !has(|target| matches!(target, Target::Duration(_))) {
+            "'duration' is missing; expected the time on a machine, such as duration = \"end_time - start_time\""
+        } else if !has(|target| matches!(target, Target::Resource(..))) {
+            "a resource is missing; expected a demand, such as cpu = \"cores\", gpu = \"num_gpus\" or cpu = 1"
+        } else {
+            return Ok(());
+        };
+        Err(place.wrong("trace", missing))
+    }
+}
+
+fn recognition(node: &Node) -> Result<Recognition> {
+    node.known(&["columns", "line", "texts"], "recognise", " of [recognise]")?;
+    let Some(entry) = node.entries().first() else {
+        return Err(node.place.wrong("recognise", "is empty; expected columns, line or texts"));
+    };
+    Ok(match entry.key.as_str() {
+        "columns" => Recognition::Columns(texts("recognise.columns", &entry.node)?),
+        "texts" => Recognition::Texts(texts("recognise.texts", &entry.node)?),
+        _ => {
+            let pattern = text("recognise.line", &entry.node)?;
+            let regex = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
+            Recognition::Line(regex.map_err(|error| entry.node.place.wrong("recognise.line", error))?)
+        }
+    })
+}
+
+fn table(node: &Node) -> Result<TableSpec> {
+    let mut keys = TABLE_KEYS.to_vec();
+    keys.push("join");
+    node.known(&keys, "table", " of a table")?;
+    let mut table = TableSpec { place: node.place.clone(), ..TableSpec::default() };
+    for entry in node.entries() {
+        let (key, node) = (entry.key.as_str(), &entry.node);
+        let byte = |accepted: &str| {
+            let given = text(key, node)?;
+            match given.as_bytes() {
+                [byte] if byte.is_ascii() => Ok(*byte),
+                _ => Err(node
+                    .place
+                    .wrong(key, format!("'{}' is not accepted; expected {accepted}", given.escape_debug()))),
+            }
+        };
+        match key {
+            "name" => table.name = text(key, node)?.to_owned(),
+            "files" => table.files = texts(key, node)?,
+            "format" => table.form = Some(one_of(key, node, &FileForm::NAMES)?),
+            "delimiter" => {
+                table.delimiter = Some(match node.text() {
+                    Some("blanks") => Delimiter::Blanks,
+                    Some("tab") => Delimiter::Byte(b'\t'),
+                    _ => Delimiter::Byte(byte("one ASCII character, \"tab\" or \"blanks\"")?),
+                });
+            }
+            "quotes" => table.quotes = Some(truth(key, node)?),
+            "comment" => table.comment = Some(byte("one ASCII character, such as \"#\"")?),
+            "columns" => table.columns = texts(key, node)?,
+            "overflow" => table.overflow = truth(key, node)?,
+            "records" => {
+                table.records =
+                    text(key, node)?.split('.').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+            }
+            "missing" => table.missing = texts(key, node)?,
+            "reader" => table.reader = Some(text(key, node)?.to_owned()),
+            _ => table.join = Some(join(node)?),
+        }
+    }
+    Ok(table)
+}
+
+fn join(node: &Node) -> Result<Join> {
+    node.known(&["key", "of", "missing", "optional"], "join", " of a join")?;
+    let key = node
+        .get("key")
+        .ok_or_else(|| node.place.wrong("join", "'key' is missing; expected the key in the main table"))?;
+    let key_formula = Formula::from_node("join.key", &key.node)?;
+    let of = node.get("of").map_or(Ok(key_formula.clone()), |entry| Formula::from_node("join.of", &entry.node))?;
+    let keep = node.get("missing").map(|entry| one_of("join.missing", &entry.node, &[("drop", false), ("keep", true)]));
+    let optional = node.get("optional").map(|entry| truth("join.optional", &entry.node));
+    Ok(Join {
+        key: key_formula,
+        of,
+        keep: keep.transpose()?.unwrap_or(false),
+        optional: optional.transpose()?.unwrap_or(false),
+    })
+}
+
+fn fold(node: &Node) -> Result<FoldSpec> {
+    let keys = ["key", "time", "event", "submit", "start", "end"];
+    node.known(&keys, "fold", " of [fold]")?;
+    let of = |key: &str| {
+        let expected = keys.join(", ");
+        node.get(key).ok_or_else(|| node.place.wrong("fold", format!("'{key}' is missing; expected {expected}")))
+    };
+    let formula = |key: &str| Formula::from_node(key, &of(key)?.node);
+    let mut end = Vec::new();
+    entries("fold.end", &of("end")?.node, &mut |outcome, _, node| {
+        end.extend(texts("fold.end", node)?.into_iter().map(|code| (code, outcome.to_owned())));
+        Ok(())
+    })?;
+    Ok(FoldSpec {
+        key: formula("key")?,
+        time: formula("time")?,
+        event: formula("event")?,
+        submit: texts("fold.submit", &of("submit")?.node)?,
+        start: texts("fold.start", &of("start")?.node)?,
+        end,
+    })
+}

@@ -1,0 +1,65 @@
+//! Batsim's workloads: jobs that refer to profiles. A delay has a duration, and a composed profile has the sum of its parts.
+
+use serde_json::{Map, Value};
+
+use super::{Reader, items, text};
+use crate::number::Number;
+
+/// The greatest depth of composed profiles.
+const DEEPEST: usize = 32;
+
+/// The keys of a job that have a column.
+const KEYS: [&str; 6] = ["id", "subtime", "res", "profile", "walltime", "extra_data"];
+
+/// One row for each job, with the type and the duration of its profile.
+pub static READER: Reader = Reader {
+    name: "batsim",
+    columns: &[
+        "id",
+        "subtime",
+        "res",
+        "profile",
+        "walltime",
+        "extra_data",
+        "profile_type",
+        "duration",
+        "nb_res",
+        "other_keys",
+    ],
+    records: None,
+    convert: |document| {
+        let jobs = document["jobs"].as_array().ok_or("has no array 'jobs'; expected a Batsim workload")?;
+        let none = Map::new();
+        let profiles = document["profiles"].as_object().unwrap_or(&none);
+        let row = |job: &Value| {
+            let mut fields: Vec<String> = KEYS.iter().map(|key| text(&job[*key])).collect();
+            let name = text(&job["profile"]);
+            fields.push(match profiles.get(&name) {
+                Some(profile) => text(&profile["type"]),
+                None => "undefined".to_owned(),
+            });
+            fields.push(duration(profiles, &name, DEEPEST).map(|number| number.to_string()).unwrap_or_default());
+            fields.push(text(&document["nb_res"]));
+            let other = job.as_object().unwrap_or(&none).keys().filter(|key| !KEYS.contains(&key.as_str()));
+            fields.push(other.cloned().collect::<Vec<_>>().join(";"));
+            fields
+        };
+        Ok(jobs.iter().map(row).collect())
+    },
+};
+
+/// Returns the seconds of a profile, or `None` if they depend on a simulation.
+fn duration(profiles: &Map<String, Value>, name: &str, depth: usize) -> Option<Number> {
+    let profile = profiles.get(name)?;
+    match text(&profile["type"]).as_str() {
+        "delay" => Number::parse(&text(&profile["delay"])),
+        "composed" | "sequence" if depth > 0 => {
+            let repeat =
+                if profile["repeat"].is_null() { Number::from(1) } else { Number::parse(&text(&profile["repeat"]))? };
+            let parts = items(&profile["seq"]).iter().map(|part| duration(profiles, &text(part), depth - 1));
+            let sum = parts.into_iter().try_fold(Number::ZERO, |sum, part| sum.plus(part?))?;
+            sum.times(repeat)
+        }
+        _ => None,
+    }
+}
