@@ -1,15 +1,11 @@
 //! Tables of results, which are exported by Arrow's C interface, and frames of other libraries, which are written to files.
 
 use std::ffi::CStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use plimsoll::error::Result;
 use plimsoll::output::escape::escape;
-use plimsoll::output::files::{DIFFERENCES, ESTIMATES};
 use plimsoll::output::numbers::count;
-use plimsoll::output::requests::Whole;
-use plimsoll::output::schema::Table as TableKind;
 use plimsoll_store::arrow::{Files, import};
 use polars_arrow::ffi::{ArrowArrayStream, ArrowArrayStreamReader, export_iterator};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
@@ -129,23 +125,7 @@ impl<I: Iterator> Iterator for Chunks<I> {
 /// ValueError for a folder without results, or with a damaged table.
 #[pyfunction]
 pub fn tables(py: Python, folder: PathBuf) -> PyResult<Vec<(String, Vec<PathBuf>)>> {
-    py.detach(|| all(&folder)).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-fn all(folder: &Path) -> Result<Vec<(String, Vec<PathBuf>)>> {
-    let whole = Whole::open(folder)?;
-    let mut tables: Vec<(String, Vec<PathBuf>)> =
-        TableKind::all().map(|table| (table.name().to_owned(), Vec::new())).collect();
-    for (_, _, results) in &whole.cells {
-        for (kind, (_, files)) in TableKind::all().zip(&mut tables) {
-            files.extend(results.files(kind)?);
-        }
-    }
-    for (name, path) in [("estimates", ESTIMATES), ("differences", DIFFERENCES)] {
-        tables.push((name.to_owned(), Some(folder.join(path)).filter(|path| path.exists()).into_iter().collect()));
-    }
-    tables.retain(|(_, files)| !files.is_empty());
-    Ok(tables)
+    py.detach(|| plimsoll::output::tables::tables(&folder)).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Updates the record of results that were copied to another folder, so that the path of the plan in the record is valid in that folder.

@@ -25,6 +25,7 @@ mod report;
 mod run;
 mod schema;
 mod screen;
+mod show;
 mod solve;
 mod static_plan;
 mod trace;
@@ -102,6 +103,7 @@ enum Verb {
     Queues(queues::Args),
     Report(report::Args),
     Schema(schema::Args),
+    Show(show::Args),
     Trace(trace::Args),
     Policies(policies::Args),
     Completions(Completions),
@@ -249,6 +251,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Queues(args) => queues::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),
+        Verb::Show(args) => show::run(args, context),
         Verb::Trace(args) => trace::run(args, context),
         Verb::Policies(args) => policies::run(args, context),
         Verb::Completions(args) => {

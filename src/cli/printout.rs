@@ -196,6 +196,10 @@ fn latex(grid: &Grid) -> String {
     text += &line(columns.iter().map(|(name, _)| in_latex(name)).collect());
     text += "  \\midrule\n";
     for row in grid.rows() {
+        if row.iter().all(|cell| cell.is_empty()) {
+            text += "  \\midrule\n";
+            continue;
+        }
         let cell = |at: usize| {
             let cell = row.get(at).copied().unwrap_or_default();
             if columns[at].1 == Alignment::Right { number_in_latex(cell) } else { in_latex(cell) }

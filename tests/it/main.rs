@@ -92,6 +92,7 @@ mod report;
 mod results_folder;
 mod seams;
 mod shared_rows;
+mod show;
 mod slow;
 mod slow_backfill;
 mod slow_checks;

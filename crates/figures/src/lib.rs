@@ -13,3 +13,4 @@ pub mod requests;
 pub mod sequence;
 pub mod shares;
 pub mod stamp;
+pub mod tables;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::parquet::{Bytes, Parquet, StoredColumn};
+use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::pinned::Pinned;
 
@@ -11,6 +12,27 @@ pub struct Frame {
     path: PathBuf,
     rows: usize,
     columns: Vec<StoredColumn>,
+}
+
+/// The values of a column.
+pub enum Values {
+    /// Integers.
+    Int(Vec<Option<i64>>),
+    /// Doubles.
+    Float(Vec<Option<f64>>),
+    /// Texts.
+    Text(Vec<Option<String>>),
+}
+
+impl Values {
+    /// Returns the value of a row.
+    pub fn cell(&self, row: usize) -> Cell<'_> {
+        match self {
+            Values::Int(values) => values[row].map_or(Cell::Null, Cell::Int),
+            Values::Float(values) => values[row].map_or(Cell::Null, Cell::Float),
+            Values::Text(values) => values[row].as_deref().map_or(Cell::Null, Cell::Text),
+        }
+    }
 }
 
 impl Frame {
@@ -34,6 +56,35 @@ impl Frame {
         file.select(&wanted.iter().map(String::as_str).collect::<Vec<_>>())?;
         let rows = file.rows();
         Ok(Frame { path, rows, columns: file.read(0, rows)? })
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the names of the columns.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(StoredColumn::name)
+    }
+
+    /// Returns the values of every column with their types, in the order of [`Frame::columns`].
+    pub fn values_of_all(&self) -> Result<Vec<Values>> {
+        let of = |column: &StoredColumn| {
+            Ok(match column.integers()? {
+                Some(values) => Values::Int(values),
+                None if column.other_than_text().is_some() => Values::Float(column.numbers()?),
+                None => {
+                    let absent = column.nulls();
+                    let value = |(text, absent): (String, bool)| (!absent).then_some(text);
+                    Values::Text(column.text()?.into_iter().zip(absent).map(value).collect())
+                }
+            })
+        };
+        let damage = |column: &StoredColumn| {
+            of(column).map_err(|problem: String| damaged(&self.path, &format!("column '{}': {problem}", column.name())))
+        };
+        self.columns.iter().map(damage).collect()
     }
 
     /// Returns a column of numbers.

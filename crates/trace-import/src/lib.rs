@@ -15,6 +15,7 @@ mod account;
 mod assemble;
 mod bind;
 mod clock;
+mod condition;
 mod draft;
 mod expr;
 mod fold;
@@ -29,6 +30,7 @@ mod tables;
 mod target;
 mod value;
 
+pub use condition::Condition;
 pub use mapping::{Mapping, VERSION};
 pub use run::{ImportOptions, import};
 pub use shipped::{SHIPPED, Shipped, recognise};

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::output::figure::{Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Series, bars, bubbles, cdf};
-use crate::output::numbers::capital;
+use crate::output::figure::{
+    Axis, BarSeries, BubbleSeries, Category, Chart, Interval, Join, Series, bars, bubbles, cdf, lines,
+};
+use crate::output::numbers::{capital, number};
 use crate::output::picture::Picture;
 use crate::output::provenance::Provenance;
 use crate::units::resource_name;
 use crate::workload::curves::Curves;
+use crate::workload::profile::Profile;
 use crate::workload::summary::{Published, SizeBin, Summary};
 
 /// Draws the applicable figures into `folder` and returns their number.
@@ -37,12 +40,65 @@ pub fn draw(
         }
     }
     drawn.push(("job-sizes".to_owned(), sizes(summary, published.map(|(published, _)| published))));
-    for (name, svg) in &drawn {
+    write(folder, &drawn, about)
+}
+
+/// Writes figures as SVG and PNG, and returns their number.
+fn write(folder: &Path, drawn: &[(String, String)], about: &Provenance) -> Result<usize> {
+    for (name, svg) in drawn {
         for ending in ["svg", "png"] {
             Picture::from_path(&folder.join(format!("{name}.{ending}")))?.write(svg, about)?;
         }
     }
     Ok(drawn.len())
+}
+
+/// Draws a workload over time into `folder`: arrivals, demand against `capacity`, users, and durations. Returns the number of figures.
+pub fn draw_profile(
+    folder: &Path,
+    summary: &Summary,
+    measured: &[Curves],
+    (profile, capacity): (&Profile, &[Option<f64>]),
+    about: &Provenance,
+) -> Result<usize> {
+    let width = profile.width.seconds();
+    let time = |bucket: usize| profile.first.seconds() + bucket as f64 * width;
+    let axis = || Axis::seconds("Time");
+    let jobs = profile.arrivals.iter().enumerate().map(|(bucket, jobs)| (time(bucket), *jobs as f64)).collect();
+    let jobs = Series { label: "jobs".to_owned(), key: "jobs".to_owned(), points: jobs, ..Series::default() };
+    let per = format!("Jobs submitted per {}", duration(width));
+    let mut drawn = vec![("arrivals".to_owned(), lines(&Chart::new(axis(), Axis::number(per)), Join::Steps, &[jobs]))];
+    for (d, work) in summary.work.iter().enumerate() {
+        let name = capital(&resource_name(&work.resource));
+        let points: Vec<(f64, f64)> =
+            profile.running.iter().enumerate().map(|(bucket, amounts)| (time(bucket), amounts[d])).collect();
+        let ends = points.first().zip(points.last()).map(|(first, last)| (first.0, last.0));
+        let mut series = vec![Series::new("demand without waiting", points)];
+        if let (Some(capacity), Some((first, last))) = (capacity.get(d).copied().flatten(), ends) {
+            series.push(Series::new("capacity", vec![(first, capacity), (last, capacity)]));
+        }
+        let chart = Chart::new(axis(), Axis::number(format!("{name} ({})", work.unit)));
+        drawn.push((format!("over-time-{}", work.resource), lines(&chart, Join::Steps, &series)));
+    }
+    let users: Vec<Category> = summary.top_users.iter().map(|user| Category::new(user.user.as_str())).collect();
+    let shares = summary.top_users.iter().map(|user| {
+        let share = user.time_share;
+        Some(Interval { mean: share, low: share, high: share, n: 0 })
+    });
+    let shares = BarSeries { label: "task time".to_owned(), key: "task time".to_owned(), values: shares.collect() };
+    let chart = Chart::new(Axis::number("User"), Axis::fraction("Task time of all users"));
+    drawn.push(("users".to_owned(), bars(&chart, &users, &[shares])));
+    drawn.push(("durations".to_owned(), durations(measured, &[])));
+    write(folder, &drawn, about)
+}
+
+/// Formats the width of a bucket.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{} s", number(Some(s))),
+        s if s < 7200.0 => format!("{} min", number(Some(s / 60.0))),
+        s => format!("{} h", number(Some(s / 3600.0))),
+    }
 }
 
 /// Returns whether the first two resources are those of the published values.

@@ -64,6 +64,30 @@ pub fn loads(cluster: &Cluster, summary: &Summary) -> Vec<ResourceLoad> {
     summary.work.iter().enumerate().map(of).collect()
 }
 
+/// Returns a warning for each resource of which many tasks need more than a slot has, if each machine has as many slots as mean tasks fit
+/// it; only for machines of one kind.
+pub fn slots(cluster: &Cluster, kinds: &[Resources], summary: &Summary) -> Vec<String> {
+    let ([machine], Some(all)) = (kinds, summary.marginals.first()) else { return Vec::new() };
+    let capacity = |d: usize| cluster.dims[d].amount(machine.0[d]);
+    let fitting = all.demand.iter().enumerate().filter(|(_, (_, demand))| demand.mean > 0.0);
+    let slots = fitting.map(|(d, (_, demand))| (capacity(d) / demand.mean).floor()).fold(f64::INFINITY, f64::min);
+    if !(1.0..1e9).contains(&slots) {
+        return Vec::new();
+    }
+    let exceeds = |(d, (resource, demand)): (usize, &(String, crate::workload::summary::Quantiles))| {
+        let slot = capacity(d) / slots;
+        (demand.p90 > slot * 1.05).then(|| {
+            format!(
+                "slots: with {slots} slots per machine, as many as mean tasks fit, a tenth of the tasks need more than {} of {resource}, \
+                 and a slot has {}: slot policies over-commit such machines",
+                number(Some(demand.p90)),
+                number(Some(slot))
+            )
+        })
+    };
+    all.demand.iter().enumerate().filter_map(exceeds).collect()
+}
+
 /// Formats the loads as a table.
 pub fn table(loads: &[ResourceLoad]) -> Grid {
     let header = ["demand", "work (unit x h)", "capacity", "offered load", "hours at capacity"].map(str::to_owned);

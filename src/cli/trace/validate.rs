@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::load::{self, ResourceLoad};
-use super::{Opened, RowOptions, report};
+use super::{Opened, RowOptions, figures, report};
 use crate::cli::print;
 use crate::cli::printout::Printout;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
 use crate::error::{Error, Result};
+use crate::units::{Dim, Time, Unit};
+use crate::workload::curves::curves;
 use crate::workload::inspect::{WorkloadFindings, inspect};
+use crate::workload::profile::{Profile, profile};
 use crate::workload::summary::{Summary, summarise};
 
 /// Read a whole trace and report the rows that were read, dropped, repaired and assumed
@@ -23,7 +26,7 @@ Examples:
   plimsoll trace validate trace.csv
   plimsoll trace validate trace.parquet --machines 400x16c32g
   plimsoll trace validate batch_task.csv --from alibaba-2017 \\
-      --machines 1300x64c1norm
+      --machines 1300x64c1norm --figure figures
   plimsoll trace validate NASA-iPSC-1993-3.1-cln.swf --format json")]
 pub struct Args {
     /// A canonical trace or a file in a public format, or - for standard input
@@ -36,7 +39,13 @@ pub struct Args {
     /// Compare demand with the capacity of these machines: 400x16c32g, or a .csv
     #[arg(long, value_name = "SPEC")]
     machines: Option<String>,
+    /// Draw arrivals, users, demand over time and durations into this folder
+    #[arg(long, value_name = "FOLDER")]
+    figure: Option<PathBuf>,
 }
+
+/// The load of the proposed cluster.
+const LOAD: f64 = 0.7;
 
 /// The findings about a file.
 struct Report<'a> {
@@ -44,6 +53,10 @@ struct Report<'a> {
     summary: Summary,
     findings: WorkloadFindings,
     loads: Option<Vec<ResourceLoad>>,
+    profile: Option<Profile>,
+    dims: Vec<Dim>,
+    /// Warnings about slots on the given machines.
+    slots: Vec<String>,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -53,8 +66,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let kinds = cluster.as_ref().map(load::kinds).unwrap_or_default();
     let findings = inspect(&mut opened.source(&context.stop)?, &kinds)?;
     let summary = summarise(&mut opened.source(&context.stop)?)?;
-    let loads = cluster.map(|cluster| load::loads(&cluster, &summary));
-    let report = Report { opened: &opened, summary, findings, loads };
+    let profile = profile(&mut opened.source(&context.stop)?)?;
+    let slots = cluster.as_ref().map(|cluster| load::slots(cluster, &kinds, &summary)).unwrap_or_default();
+    let loads = cluster.as_ref().map(|cluster| load::loads(cluster, &summary));
+    let dims = opened.supply.dims()?;
+    let report = Report { opened: &opened, summary, findings, loads, profile, dims, slots };
     match args.format {
         Format::Json => {
             let text = serde_json::to_string_pretty(&report.json())
@@ -64,6 +80,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         format => print::out(&report.text().render(format)),
     }?;
     report.warnings().iter().for_each(|warning| context.warn(warning));
+    if let (Some(folder), Some(profile)) = (&args.figure, &report.profile) {
+        let capacity: Vec<Option<f64>> = match &report.loads {
+            Some(loads) => loads.iter().map(|load| Some(load.capacity)).collect(),
+            None => vec![None; report.dims.len()],
+        };
+        let curves = curves(&mut opened.source(&context.stop)?)?;
+        let about = context.provenance(folder);
+        let drawn = figures::draw_profile(folder, &report.summary, &curves, (profile, &capacity), &about)?;
+        context.print_message(&format!("{drawn} figures in {}, each as .svg and .png", folder.display()));
+    }
     Ok(())
 }
 
@@ -94,7 +120,43 @@ impl Report<'_> {
             };
             text += fits;
         }
+        text += paragraphs(&self.proposals().iter().map(|line| format!("\n{line}")).collect::<String>());
         text
+    }
+
+    /// Returns a window to measure and, without given machines, a cluster.
+    fn proposals(&self) -> Vec<String> {
+        let Some(profile) = &self.profile else { return Vec::new() };
+        let mut lines = Vec::new();
+        let from = profile.warm_up().map(|at| format!("from = \"{}s\"", at.0 / 1_000_000));
+        let to = (profile.work_after_last > 0.02).then(|| format!("to = \"{}s\"", profile.last.0 / 1_000_000));
+        let window: Vec<String> = from.into_iter().chain(to).collect();
+        if !window.is_empty() {
+            lines.push(format!("proposed window of a plan: measure = {{ {} }}", window.join(", ")));
+        }
+        if self.loads.is_none()
+            && let Some(machines) = self.machines()
+        {
+            lines.push(format!("proposed cluster, with an offered load of {LOAD}: --machines {machines}"));
+        }
+        lines
+    }
+
+    /// Returns the proposed machines, if their resources have a short notation.
+    fn machines(&self) -> Option<String> {
+        let (machines, sizes) = self.profile.as_ref()?.cluster(&self.dims, LOAD)?;
+        let part = |(dim, size): (&Dim, &u64)| {
+            let letter = match (dim.name.as_str(), dim.unit) {
+                ("cpu", Unit::Milli) => "c",
+                ("memory", Unit::Mebibyte) => "g",
+                ("memory", Unit::Normalised) => "norm",
+                ("gpu", Unit::Milli) => "gpu",
+                _ => return None,
+            };
+            Some(if *size == 0 { String::new() } else { format!("{size}{letter}") })
+        };
+        let parts = self.dims.iter().zip(&sizes).map(part).collect::<Option<String>>()?;
+        (!parts.is_empty()).then(|| format!("{machines}x{parts}"))
     }
 
     fn json(&self) -> serde_json::Value {
@@ -123,6 +185,13 @@ impl Report<'_> {
         put("top_users", json!(summary.top_users));
         put("deadlocked_jobs", json!(findings.deadlocked.0));
         put("load", json!(self.loads));
+        let profile = self.profile.as_ref();
+        put("warm_up_s", json!(profile.and_then(Profile::warm_up).map(Time::seconds)));
+        put("work_after_last_submission", json!(profile.map(|profile| profile.work_after_last)));
+        put("tasks_at_first_instant", json!(profile.map(|profile| profile.begins_together)));
+        put("tasks_that_end_together", json!(profile.map(|profile| profile.ends_together)));
+        put("top_user_share", json!(profile.map(|profile| profile.top_user)));
+        put("proposed_machines", json!(self.machines()));
         put("tasks_too_large", json!(self.loads.as_ref().map(|_| findings.too_large.0)));
         object.into()
     }
@@ -138,6 +207,8 @@ impl Report<'_> {
                 "jobs that would never end since their stages wait for one another: {jobs}; first '{first}'"
             ));
         }
+        warnings.extend(self.profile.iter().flat_map(Profile::concerns));
+        warnings.extend(self.slots.iter().cloned());
         warnings
     }
 }

@@ -12,6 +12,7 @@ mod following;
 pub mod formats;
 pub mod inspect;
 mod names;
+pub mod profile;
 mod quantiles;
 mod services;
 mod shared;
