@@ -73,7 +73,7 @@ const GROUP_COLUMNS: usize = 5;
 /// Maximum number of rows in a table of cells and policies, unless `--wide` is given.
 const ROWS_MOST: usize = 60;
 
-/// Describes the machines of a study and the placement of tasks, for the head of the results; also notes that a trace is thinned.
+/// Describes the machines of a study and the placement of tasks, for the head of the results; also notes that a trace is thinned or resampled.
 ///
 /// If the cells of a sweep have different machines, the machines are not printed.
 pub fn setting(study: &Study) -> String {
@@ -106,7 +106,13 @@ pub fn setting(study: &Study) -> String {
     let thinned = study.cells.iter().any(|plan| plan.workload.is_thinned());
     let about =
         "the trace is thinned: the intervals describe workloads with less load than the trace, not the trace itself\n";
-    if thinned { setting + &paragraphs(about) } else { setting }
+    let resampled = study.cells.iter().any(|plan| plan.workload.is_resampled());
+    let of_periods = "the trace is resampled: the intervals describe which periods of its users meet, not differences to other clusters\n";
+    match (thinned, resampled) {
+        (true, _) => setting + &paragraphs(about),
+        (false, true) => setting + &paragraphs(of_periods),
+        (false, false) => setting,
+    }
 }
 
 /// Returns the columns of a summary that are shown: the key columns, or all with `--wide`.

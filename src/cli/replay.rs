@@ -26,7 +26,7 @@ use crate::workload::formats::{Format as TraceFormat, FormatOptions, detect};
 
 /// Replay one trace under some policies
 #[derive(clap::Args, Clone, Debug)]
-#[command(group(ArgGroup::new("drawn").args(["thin", "estimates"]).multiple(true)))]
+#[command(group(ArgGroup::new("drawn").args(["thin", "resample", "estimates"]).multiple(true)))]
 #[command(after_help = "Examples:
   plimsoll replay trace.csv --machines 400x16c32g --policy drf
   plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu \\
@@ -53,14 +53,17 @@ pub struct Args {
     /// Stop at this time even if work is left (90s, 15m, 2h)
     #[arg(long, value_name = "SPAN")]
     until: Option<String>,
-    /// Keep this share of the jobs, chosen by --seed
-    #[arg(long, value_name = "SHARE")]
+    /// Keep this share of the jobs, chosen by --seed; this lowers the load
+    #[arg(long, value_name = "SHARE", conflicts_with = "resample")]
     thin: Option<f64>,
+    /// Recombine whole periods of each user's jobs, such as 1d or 7d, drawn by --seed; this keeps the load
+    #[arg(long, value_name = "SPAN")]
+    resample: Option<String>,
     /// How users estimate durations: as-given (in the trace; the default), exact, uniform:F (up to F times too long) or
     /// lognormal:S, drawn by --seed (docs/traces.md)
     #[arg(long, value_name = "MODEL")]
     estimates: Option<String>,
-    /// Seed of --thin and --estimates
+    /// Seed of --thin, --resample and --estimates
     #[arg(long, default_value_t = 1, requires = "drawn")]
     seed: u64,
     #[command(flatten)]
@@ -135,6 +138,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         format: args.rows.from.clone(),
         tenants: args.rows.tenants.clone(),
         thin: args.thin,
+        resample: args.resample.clone(),
         estimates: args.estimates.clone(),
         options: Some(FormatOptions { tenants: None, resources: Vec::new(), ..args.rows.options()? }),
         resources: args.rows.resource.clone(),
@@ -187,7 +191,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
     let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
-    let drawn = args.thin.is_some() || args.estimates.is_some();
+    let drawn = args.thin.is_some() || args.resample.is_some() || args.estimates.is_some();
     let cluster = SETTINGS.iter().filter(|setting| setting.decides).map(|setting| {
         let values = args.cluster.0.all(setting.key).iter();
         let word = |value: &String| if setting.kind == SettingKind::File { shell::path(value) } else { value.clone() };
@@ -201,6 +205,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         ("weights", file(&args.weights), None),
         ("until", one(&args.until), None),
         ("thin", number(args.thin.map(|thin| thin.to_string())), None),
+        ("resample", one(&args.resample), None),
         ("estimates", one(&args.estimates), None),
         ("seed", drawn.then(|| args.seed.to_string()).into_iter().collect(), None),
         ("from", one(&args.rows.from), None),

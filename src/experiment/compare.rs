@@ -13,7 +13,12 @@ pub fn comparison(runs: &[RunSummary], baseline: &str, design: Design) -> Option
 }
 
 impl WorkloadPlan {
-    /// Returns whether seeds select parts of a trace.
+    /// Returns whether periods of a trace's users are recombined.
+    pub fn is_resampled(&self) -> bool {
+        matches!(self, WorkloadPlan::Trace { resample: Some(_), .. })
+    }
+
+    /// Returns whether only a share of the jobs of a trace is kept.
     pub fn is_thinned(&self) -> bool {
         matches!(self, WorkloadPlan::Trace { thin: Some(share), .. } if *share < 1.0)
     }

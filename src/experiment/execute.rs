@@ -459,13 +459,14 @@ impl WorkloadPlan {
             WorkloadPlan::Generator(generator, estimates) => {
                 Ok(Supply::generate(generator, seed)?.estimated(*estimates, seed))
             }
-            WorkloadPlan::Trace { path, format, options, thin, estimates } => {
+            WorkloadPlan::Trace { path, format, options, thin, resample, estimates } => {
                 // Estimates precede the selection of jobs, so that selected jobs have the same estimates as in the complete workload.
                 let supply = Supply::input(open(path)?, *format, options)?.estimated(*estimates, seed);
-                Ok(match thin {
-                    Some(share) => supply.thinned(*share, seed),
-                    None => supply,
-                })
+                match (thin, resample) {
+                    (Some(share), _) => Ok(supply.thinned(*share, seed)),
+                    (None, Some(period)) => supply.resampled(*period, seed),
+                    (None, None) => Ok(supply),
+                }
             }
         }
     }
@@ -485,13 +486,13 @@ impl WorkloadPlan {
         matches!(self, WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
     }
 
-    /// Returns whether the workload depends on the seed. A trace with all its jobs (`thin` is 1 or absent) does not, unless estimates are
-    /// random.
+    /// Returns whether the workload depends on the seed. A trace does not, unless its jobs are selected (`thin` below 1) or resampled, or
+    /// estimates are random.
     pub fn is_seeded(&self) -> bool {
         match self {
             WorkloadPlan::Generator(..) => true,
-            WorkloadPlan::Trace { thin, estimates, .. } => {
-                thin.is_some_and(|share| share < 1.0) || estimates.are_drawn()
+            WorkloadPlan::Trace { thin, resample, estimates, .. } => {
+                thin.is_some_and(|share| share < 1.0) || resample.is_some() || estimates.are_drawn()
             }
         }
     }

@@ -124,6 +124,8 @@ pub struct TraceFile {
     pub tenants: Option<String>,
     /// The share of jobs that is kept.
     pub thin: Option<f64>,
+    /// The period of resampling, such as `7d`.
+    pub resample: Option<String>,
     /// The model of users' estimates of durations: `as-given`, `exact`, `uniform:3` or `lognormal:0.5`.
     pub estimates: Option<String>,
     /// The options of the import.
@@ -186,8 +188,14 @@ impl WorkloadFile {
             let expected = "the share of jobs to keep, above 0 and at most 1";
             return Err(Error::plan(origin.key("workload.thin"), share, expected));
         }
+        let resample = file.resample.as_deref().map(|text| positive_span(&origin.key("workload.resample"), text));
+        let resample = resample.transpose()?;
+        if let (Some(share), Some(_)) = (file.thin, resample) {
+            let expected = "no `thin` together with `resample`, which keeps the load";
+            return Err(Error::plan(origin.key("workload.thin"), share, expected));
+        }
         let path = if file.trace == Path::new("-") { file.trace } else { folder.join(file.trace) };
-        Ok(WorkloadPlan::Trace { path, format: format.transpose()?, options, thin: file.thin, estimates })
+        Ok(WorkloadPlan::Trace { path, format: format.transpose()?, options, thin: file.thin, resample, estimates })
     }
 }
 
@@ -212,6 +220,8 @@ pub enum WorkloadPlan {
         options: FormatOptions,
         /// The share of jobs that is kept, selected by seed; `None`: all jobs.
         thin: Option<f64>,
+        /// The period of resampling: whole periods of each user's jobs are recombined by seed.
+        resample: Option<Span>,
         /// The model of users' estimates of durations.
         estimates: Estimates,
     },
@@ -326,7 +336,7 @@ impl Plan {
             return Err(Error::plan(
                 "seeds",
                 count,
-                "1 to 100000; 1 for a trace that is the same under every seed: there is no randomness without `thin` below 1 or random `estimates`",
+                "1 to 100000; 1 for a trace that is the same under every seed: there is no randomness without `resample`, `thin` below 1 or random `estimates`",
             ));
         }
         let seeds = (0..count)

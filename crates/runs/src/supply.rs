@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::Dim;
+use plimsoll_base::units::{Dim, Span};
 use plimsoll_sim::cluster::Mix;
 use plimsoll_sim::workload::formats::{self, Format, FormatOptions};
 use plimsoll_sim::workload::synthetic::{Generated, Generator};
 use plimsoll_sim::workload::{
-    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload, require_canonical,
+    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload, require_canonical, resample,
 };
 use plimsoll_store::trace::ParquetTrace;
 
@@ -67,6 +67,11 @@ impl Supply {
     /// Keeps a share of the jobs, selected by seed.
     pub fn thinned(self, share: f64, seed: u64) -> Supply {
         Supply::Thinned(Box::new(self), share, seed)
+    }
+
+    /// Recombines whole periods of each user's jobs by seed; the rows are read now. Errors: those of [`resample`].
+    pub fn resampled(self, period: Span, seed: u64) -> Result<Supply> {
+        Ok(Supply::Imported(resample(&mut *self.source()?, period, seed)?))
     }
 
     /// Adds estimates of durations by a model and a seed.
