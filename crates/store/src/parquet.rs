@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use polars_arrow::array::{Array, Float64Array, Int64Array, UInt64Array, Utf8ViewArray};
+use polars_arrow::array::{Array, Float64Array, Int64Array, ListArray, UInt64Array, Utf8ViewArray};
 use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field};
 use polars_buffer::Buffer;
 use polars_compute::cast::cast_default;
@@ -309,6 +309,29 @@ impl StoredColumn {
         Ok(values)
     }
 
+    /// Returns whether this is a column of lists.
+    pub fn has_lists(&self) -> bool {
+        matches!(self.field.dtype, ArrowDataType::LargeList(_))
+    }
+
+    /// Returns the lists of a column of lists as text, with `separator` between the items; an absent list is empty.
+    pub fn joined(&self, separator: &str) -> std::result::Result<NameList, String> {
+        let mut values = NameList::default();
+        for array in &self.arrays {
+            let Some(lists) = array.as_any().downcast_ref::<ListArray<i64>>() else {
+                return Err("it has no lists".to_owned());
+            };
+            for list in lists.iter() {
+                let items =
+                    list.map(|list| guarded(|| cast_default(list.as_ref(), &ArrowDataType::Utf8View))).transpose()?;
+                let texts = items.iter().filter_map(|items| items.as_any().downcast_ref::<Utf8ViewArray>());
+                let texts: Vec<&str> = texts.flat_map(|items| items.iter().flatten()).collect();
+                values.push(&texts.join(separator));
+            }
+        }
+        Ok(values)
+    }
+
     /// Casts the values to another type and passes them to `take`, one array at a time.
     fn each<A: 'static>(&self, dtype: ArrowDataType, mut take: impl FnMut(&A)) -> std::result::Result<(), String> {
         self.arrays.iter().try_for_each(|array| {
@@ -407,9 +430,13 @@ fn check_column(
     let Some((start, end)) = place.filter(|(start, end)| *start >= MAGIC.len() as u64 && *end <= size - TAIL) else {
         return Err("does not lie within the file".to_owned());
     };
-    if u64::try_from(column.num_values()) != Ok(rows) {
+    // A column of lists has a value for each item, at most as many as the rows of a file of this size.
+    let is_list = column.descriptor().descriptor.max_rep_level > 0;
+    let many = u64::try_from(column.num_values()).ok();
+    let most = size.saturating_mul(UNFOLDED).saturating_add(ROWS_FREE);
+    let Some(rows) = many.filter(|&many| if is_list { many <= most } else { many == rows }) else {
         return Err(format!("has {} values in a row group of {rows} rows", column.num_values()));
-    }
+    };
     let (mut at, mut values) = (start, 0);
     reader.seek(SeekFrom::Start(at)).map_err(failed)?;
     while values < rows {
@@ -457,6 +484,9 @@ fn widened(field: ParquetType) -> ParquetType {
     }
 }
 
+/// The type of a column of lists of values that can be read one by one.
+pub const LIST: &str = "list";
+
 /// Returns the name of a type that cannot be read: not numbers, text, Booleans or nulls only.
 pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
     use ArrowDataType as D;
@@ -470,7 +500,8 @@ pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
         D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => "binary".to_owned(),
         D::Struct(_) => "struct".to_owned(),
         D::Map(..) => "map".to_owned(),
-        D::List(_) | D::LargeList(_) | D::FixedSizeList(..) => "list".to_owned(),
+        D::LargeList(item) if unreadable(&item.dtype).is_none() => LIST.to_owned(),
+        D::List(_) | D::LargeList(_) | D::FixedSizeList(..) => "lists".to_owned(),
         other => format!("{other:?}").chars().take_while(|c| c.is_alphanumeric()).collect(),
     })
 }

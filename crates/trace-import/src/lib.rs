@@ -18,6 +18,7 @@ mod clock;
 mod draft;
 mod expr;
 mod fold;
+mod guess;
 mod input;
 mod mapping;
 mod number;
@@ -29,6 +30,7 @@ mod tables;
 mod target;
 mod value;
 
+pub use guess::guess;
 pub use mapping::{Mapping, VERSION};
 pub use run::{ImportOptions, import};
 pub use shipped::{SHIPPED, Shipped, recognise};

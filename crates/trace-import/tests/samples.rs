@@ -158,3 +158,10 @@ fn gavel_has_two_layouts() {
     compare("gavel", &folder, &["seven-columns.trace", "throughputs.csv"], "expected-seven-columns.csv");
     compare("shockwave", &folder, &["twelve-columns.trace"], "expected-twelve-columns.csv");
 }
+
+#[test]
+fn the_workflow_trace_archive_has_parts() {
+    let files = ["tasks/schema-1.0/part.0.parquet", "tasks/schema-1.0/part.1.parquet"];
+    let workload = compare("wta", &samples().join("wta"), &files, "expected.csv");
+    assert_eq!(workload.quality.dropped["no duration_ms"], 1);
+}

@@ -11,7 +11,7 @@ mod tests;
 
 use std::cmp::Ordering;
 
-pub use functions::quantity;
+pub use functions::{bytes, quantity};
 pub use parse::{Expression, Operator, WrittenName, parse};
 
 use crate::clock::Clock;
