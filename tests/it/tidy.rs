@@ -20,7 +20,7 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "charts",
     "control",
     "court",
@@ -35,6 +35,7 @@ const CRATES: [&str; 14] = [
     "results",
     "schedulers",
     "store",
+    "trace-import",
 ];
 
 /// Words that may occur only in the code of some folders or files.

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use polars_arrow::array::{Array, Float64Array, Int64Array, ListArray, UInt64Array, Utf8ViewArray};
+use polars_arrow::array::{Array, Float64Array, Int64Array, UInt64Array, Utf8ViewArray};
 use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field};
 use polars_buffer::Buffer;
 use polars_compute::cast::cast_default;
@@ -231,8 +231,8 @@ fn decode(
 
 /// A column in memory: a sequence of arrays.
 pub struct StoredColumn {
-    field: Field,
-    arrays: Vec<Box<dyn Array>>,
+    pub(crate) field: Field,
+    pub(crate) arrays: Vec<Box<dyn Array>>,
 }
 
 impl StoredColumn {
@@ -309,29 +309,6 @@ impl StoredColumn {
         Ok(values)
     }
 
-    /// Returns whether this is a column of lists.
-    pub fn has_lists(&self) -> bool {
-        matches!(self.field.dtype, ArrowDataType::LargeList(_))
-    }
-
-    /// Returns the lists of a column of lists as text, with `separator` between the items; an absent list is empty.
-    pub fn joined(&self, separator: &str) -> std::result::Result<NameList, String> {
-        let mut values = NameList::default();
-        for array in &self.arrays {
-            let Some(lists) = array.as_any().downcast_ref::<ListArray<i64>>() else {
-                return Err("it has no lists".to_owned());
-            };
-            for list in lists.iter() {
-                let items =
-                    list.map(|list| guarded(|| cast_default(list.as_ref(), &ArrowDataType::Utf8View))).transpose()?;
-                let texts = items.iter().filter_map(|items| items.as_any().downcast_ref::<Utf8ViewArray>());
-                let texts: Vec<&str> = texts.flat_map(|items| items.iter().flatten()).collect();
-                values.push(&texts.join(separator));
-            }
-        }
-        Ok(values)
-    }
-
     /// Casts the values to another type and passes them to `take`, one array at a time.
     fn each<A: 'static>(&self, dtype: ArrowDataType, mut take: impl FnMut(&A)) -> std::result::Result<(), String> {
         self.arrays.iter().try_for_each(|array| {
@@ -343,7 +320,9 @@ impl StoredColumn {
 }
 
 /// Runs library code that may panic on the content of a file. No message is printed for a panic, since the file is its cause.
-fn guarded<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, String> {
+pub(crate) fn guarded<T, E: Display>(
+    work: impl FnOnce() -> std::result::Result<T, E>,
+) -> std::result::Result<T, String> {
     thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -30,6 +30,7 @@ mod tables;
 mod target;
 mod value;
 
+pub use expr::functions;
 pub use guess::guess;
 pub use mapping::{Mapping, VERSION};
 pub use run::{ImportOptions, import};

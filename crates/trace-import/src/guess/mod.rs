@@ -15,7 +15,7 @@ use plimsoll_sim::workload::formats::detect;
 
 use self::choose::{Choice, time_unit};
 use self::profile::Profile;
-use self::sample::Sample;
+use self::sample::LogSample;
 use crate::shipped::recognise;
 
 /// A text as a basic string of TOML.
@@ -71,7 +71,7 @@ pub fn guess(inputs: &[Input]) -> Result<String> {
             ));
         }
     }
-    let sample = Sample::read(input)?;
+    let sample = LogSample::read(input)?;
     let mut text = format!("# A first mapping for {file}, guessed from {} rows.\n", sample.rows.len());
     let _ =
         writeln!(text, "# A line with ? is a question: answer it and remove the #, or delete the line.\nmapping = 1");
@@ -89,7 +89,7 @@ pub fn guess(inputs: &[Input]) -> Result<String> {
     Ok(text)
 }
 
-fn write_input(text: &mut String, sample: &Sample) {
+fn write_input(text: &mut String, sample: &LogSample) {
     let _ = writeln!(text, "\n[input]\n# {}", comment(&sample.looks));
     for (key, value) in &sample.settings {
         let _ = writeln!(text, "{key} = {value}");
@@ -236,7 +236,7 @@ fn write_resources(text: &mut String, choice: &Choice<'_>) {
     }
 }
 
-fn write_rest(text: &mut String, sample: &Sample, choice: &Choice<'_>) {
+fn write_rest(text: &mut String, sample: &LogSample, choice: &Choice<'_>) {
     if let Some(state) = choice.state {
         let mut values: Vec<(&String, &u64)> = state.distinct.iter().collect();
         values.sort_by_key(|(value, rows)| (std::cmp::Reverse(**rows), (*value).clone()));
@@ -267,7 +267,7 @@ fn write_rest(text: &mut String, sample: &Sample, choice: &Choice<'_>) {
     }
 }
 
-fn write_rows(text: &mut String, input: &Input, sample: &Sample) {
+fn write_rows(text: &mut String, input: &Input, sample: &LogSample) {
     text.push_str("\n# Three rows of the log:\n");
     for row in sample.rows.iter().take(3) {
         let fields = sample

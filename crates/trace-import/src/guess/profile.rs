@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::clock::Clock;
 use crate::expr::bytes;
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// Formats of times besides ISO 8601.
 const FORMATS: [&str; 14] = [
@@ -70,7 +70,7 @@ impl Profile {
         if self.distinct.len() < DISTINCT || self.distinct.contains_key(value) {
             *self.distinct.entry(value.to_owned()).or_default() += 1;
         }
-        if let Some(number) = Number::parse(value) {
+        if let Some(number) = Fraction::parse(value) {
             self.numbers += 1;
             let number = number.double();
             if number == -1.0 {
@@ -135,7 +135,7 @@ impl Profile {
             _ if self.values == 0 => "no value in the first rows".to_owned(),
             Some((least, most)) if self.is_number() => {
                 let plain =
-                    |number: f64| Number::from_double(number).map_or(number.to_string(), |number| number.to_string());
+                    |number: f64| Fraction::from_double(number).map_or(number.to_string(), |number| number.to_string());
                 format!("{} from {} to {}", of(self.numbers, "numbers"), plain(least), plain(most))
             }
             _ if self.is_iso_time() => of(self.times, "times in ISO 8601"),

@@ -10,16 +10,16 @@ use plimsoll_sim::workload::write::{Layout, csv};
 
 use super::profile::Profile;
 use super::quoted;
-use crate::input::{self, Row, delimiter_name};
+use crate::input::{self, LogRow, delimiter_name};
 use crate::mapping::{Delimiter, FileForm, Mapping, TableSpec};
-use crate::number::Number;
+use crate::number::Fraction;
 use crate::run::{ImportOptions, import};
 
 /// The number of rows that are examined.
 const ROWS: usize = 1000;
 
 /// The beginning of a log.
-pub struct Sample {
+pub struct LogSample {
     /// The profiles of the columns.
     pub profiles: Vec<Profile>,
     /// The rows as texts.
@@ -32,9 +32,9 @@ pub struct Sample {
     part: Option<Input>,
 }
 
-impl Sample {
+impl LogSample {
     /// Reads the first rows. Errors: the file cannot be read.
-    pub fn read(input: &Input) -> Result<Sample> {
+    pub fn read(input: &Input) -> Result<LogSample> {
         let (mut table, mut settings, mut looks) = (TableSpec::default(), Vec::new(), String::new());
         let mut part = None;
         if input::is_parquet(input)? {
@@ -78,7 +78,7 @@ impl Sample {
         let source = part.as_ref().unwrap_or(input);
         let mut file = input::open(source, &table)?;
         let mut profiles: Vec<Profile> = file.columns.iter().map(|name| Profile::new(name)).collect();
-        let (mut rows, mut row, mut wrong) = (Vec::new(), Row::default(), 0);
+        let (mut rows, mut row, mut wrong) = (Vec::new(), LogRow::default(), 0);
         while rows.len() + wrong < ROWS {
             match file.rows.next(&mut row) {
                 Ok(false) => break,
@@ -92,7 +92,7 @@ impl Sample {
                 }
             }
         }
-        Ok(Sample { profiles, rows, looks, settings, part })
+        Ok(LogSample { profiles, rows, looks, settings, part })
     }
 
     /// Imports the examined part by a mapping; returns the header and three rows. Errors: the problem.
@@ -134,7 +134,7 @@ fn delimited(head: &[u8], table: &mut TableSpec, settings: &mut Vec<(&'static st
         Delimiter::Byte(byte) => first.split(char::from(byte)).collect(),
     };
     let names: BTreeSet<&str> = fields.iter().map(|field| field.trim()).collect();
-    let has_numbers = fields.iter().any(|field| Number::parse(field.trim().trim_matches('"')).is_some());
+    let has_numbers = fields.iter().any(|field| Fraction::parse(field.trim().trim_matches('"')).is_some());
     if has_numbers || names.len() < fields.len() {
         table.columns = (1..=fields.len()).map(|at| format!("column_{at}")).collect();
         let list: Vec<String> = table.columns.iter().map(|name| quoted(name)).collect();

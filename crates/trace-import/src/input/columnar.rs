@@ -8,7 +8,7 @@ use plimsoll_base::names::NameList;
 use plimsoll_sim::workload::Input;
 use plimsoll_store::parquet::{Bytes, LIST, Parquet};
 
-use super::{OpenFile, Row, Rows};
+use super::{LogRow, OpenFile, Rows};
 
 /// The number of rows that are read at a time.
 const SLICE: usize = 1 << 14;
@@ -47,7 +47,7 @@ struct ParquetRows {
 }
 
 impl Rows for ParquetRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         if self.next >= self.file.rows() {
             return Ok(false);
         }

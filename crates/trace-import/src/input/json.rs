@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_base::error::{Error, Result};
 use serde_json::{Map, Value};
 
-use super::{JsonRecords, OpenFile, Row, Rows};
+use super::{JsonRecords, LogRow, OpenFile, Rows};
 use crate::mapping::TableSpec;
 
 /// The records that determine the columns.
@@ -112,7 +112,7 @@ struct JsonRows {
 }
 
 impl Rows for JsonRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         let (line, record) = match self.first.next() {
             Some(first) => first,
             None => match (self.next)(&mut self.bytes)? {

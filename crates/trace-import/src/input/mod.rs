@@ -27,7 +27,7 @@ pub const EXAMINED: usize = 64 * 1024;
 
 /// A row: its line (or the number of its record) and its fields.
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct LogRow {
     /// The line in the file, from 1; the number of the record in Parquet.
     pub line: u64,
     /// The fields in the order of the columns.
@@ -38,7 +38,7 @@ pub struct Row {
 pub trait Rows {
     /// Reads the next row into `row`; returns whether there was one. Errors: [`Error::Trace`] for a row that cannot be read; the next call
     /// continues behind it.
-    fn next(&mut self, row: &mut Row) -> Result<bool>;
+    fn next(&mut self, row: &mut LogRow) -> Result<bool>;
 
     /// Returns columns that were found later than the first records, and are not read.
     fn late_columns(&self) -> Vec<String> {

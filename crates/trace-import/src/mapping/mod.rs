@@ -10,8 +10,8 @@ use plimsoll_base::tree::{Node, Place};
 use regex::Regex;
 
 use crate::clock::Clock;
-use crate::expr::{Expression, WrittenName, parse};
-use crate::number::Number;
+use crate::expr::{ExpressionTree, WrittenName, parse};
+use crate::number::Fraction;
 use crate::target::Target;
 
 /// The version of the language of mappings.
@@ -25,7 +25,7 @@ pub struct Formula {
     /// The place in the mapping.
     pub place: Place,
     /// The parsed text.
-    pub tree: Expression<WrittenName>,
+    pub tree: ExpressionTree<WrittenName>,
 }
 
 impl Formula {
@@ -52,7 +52,7 @@ impl Formula {
 /// The form of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileForm {
-    /// Lines of fields between separators.
+    /// TextLines of fields between separators.
     Delimited,
     /// A JSON document with an array of records.
     Json,
@@ -138,7 +138,7 @@ pub enum MissingRule {
 
 /// A column of the trace.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct OutputColumn {
     /// The column.
     pub target: Target,
     /// Its name in the mapping.
@@ -151,7 +151,7 @@ pub struct Output {
 
 /// The row that represents all rows with the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum AttemptRule {
     /// The first one.
     First,
     /// The last one, submitted with the first.
@@ -177,7 +177,7 @@ pub struct FoldSpec {
     pub end: Vec<(String, String)>,
 }
 
-/// What is done with a column that no expression reads.
+/// The treatment of a column that no expression reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRule {
     /// It has no influence on a simulation.
@@ -213,7 +213,7 @@ pub struct Mapping {
     /// The rules for times.
     pub clock: Clock,
     /// The time of the trace's origin; by default that of the first imported row.
-    pub origin: Option<Number>,
+    pub origin: Option<Fraction>,
     /// The fold of events.
     pub fold: Option<FoldSpec>,
     /// Named values, in order.
@@ -223,13 +223,13 @@ pub struct Mapping {
     /// Conditions of rows that are counted in a warning.
     pub warn: Vec<(Formula, String)>,
     /// The columns of the trace.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<OutputColumn>,
     /// Whether demands are those of all tasks of a row.
     pub demand_of_all: bool,
     /// Whether rows that differ only in their number of tasks become one row.
     pub merge: bool,
     /// The key and the rule for several rows of one execution.
-    pub attempts: Option<(Formula, Attempt)>,
+    pub attempts: Option<(Formula, AttemptRule)>,
     /// Columns without an expression.
     pub fields: Vec<(String, FieldRule, Place)>,
     /// Resources besides the usual ones.

@@ -4,8 +4,8 @@ use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Node, Place};
 
 use super::{
-    Attempt, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, Mapping, MissingRule, Output, Recognition,
-    TableSpec, VERSION,
+    AttemptRule, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, Mapping, MissingRule, OutputColumn,
+    Recognition, TableSpec, VERSION,
 };
 use crate::clock::{Clock, RepeatedHour, zone};
 use crate::target::{Target, unknown_target};
@@ -182,9 +182,9 @@ impl Mapping {
                         .ok_or_else(|| node.place.wrong(key, format!("'{name}' is missing; expected key and use")))
                 };
                 let rules = [
-                    ("first", Some(Attempt::First)),
-                    ("last", Some(Attempt::Last)),
-                    ("sum", Some(Attempt::Sum)),
+                    ("first", Some(AttemptRule::First)),
+                    ("last", Some(AttemptRule::Last)),
+                    ("sum", Some(AttemptRule::Sum)),
                     ("each", None),
                 ];
                 let rule = one_of("attempts.use", &of("use")?.node, &rules)?;
@@ -257,7 +257,7 @@ impl Mapping {
         }
         let missing = if target.is_optional() { MissingRule::Unknown } else { MissingRule::Drop };
         let formula = Formula::from_node(name, node)?;
-        self.outputs.push(Output { target, name: name.to_owned(), formula, missing });
+        self.outputs.push(OutputColumn { target, name: name.to_owned(), formula, missing });
         Ok(())
     }
 
