@@ -17,6 +17,7 @@ use plimsoll::output::schema::Table;
 use plimsoll::policy::job_order::{ORDERS, USUAL};
 use plimsoll::policy::{BUILT_IN, NAMES, Name, Of};
 use plimsoll::queues::{self, FORMATS, KEYS};
+use plimsoll::trace_import::{SHIPPED, Shipped, functions};
 use plimsoll::units::Dim;
 use plimsoll::workload::formats::{Format, FormatOptions};
 
@@ -63,7 +64,7 @@ fn settings() -> String {
 }
 
 /// Returns the tables of the documentation, each with its page, its mark and its text.
-fn tables() -> [(&'static str, &'static str, String); 12] {
+fn tables() -> [(&'static str, &'static str, String); 14] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
@@ -77,6 +78,15 @@ fn tables() -> [(&'static str, &'static str, String); 12] {
         // An unescaped `<` would begin an HTML element of the page.
         let layout = row.layout.replace('<', "&lt;");
         vec![code(row.name), row.about.to_owned(), layout, row.source.to_owned()]
+    };
+    let mapping = |shipped: &Shipped| {
+        let mapping = shipped.mapping().expect("a valid mapping");
+        vec![code(shipped.name), mapping.about, mapping.source]
+    };
+    let function = |(usage, about): (&str, &str)| {
+        let spellings = usage.replace(" or ", ", ");
+        let spellings = spellings.split("), ").map(|one| code(&format!("{})", one.trim_end_matches(')'))));
+        vec![spellings.collect::<Vec<_>>().join(", "), about.to_owned()]
     };
     let key = |key: &queues::GroupKey| {
         let formats = FORMATS.iter().filter(|row| row.keys().contains(&key.name)).map(|row| code(row.name));
@@ -111,6 +121,8 @@ fn tables() -> [(&'static str, &'static str, String); 12] {
             "formats",
             table(&["format", "content", "a file", "source"], Format::ALL.iter().map(format)),
         ),
+        ("docs/traces.md", "mappings", table(&["mapping", "content", "source"], SHIPPED.iter().map(mapping))),
+        ("docs/mapping.md", "functions", table(&["function", "value"], functions().map(function))),
         ("docs/cluster.md", "settings", settings()),
         ("docs/cluster.md", "placement", table(&["rule", "chosen", "source"], Placement::ALL.into_iter().map(rule))),
         ("docs/queues.md", "queues", table(&["format", "content", "files", "source"], FORMATS.into_iter().map(queues))),

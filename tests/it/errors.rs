@@ -63,7 +63,12 @@ fn table() -> Vec<Wrong> {
             &["column 'job': is missing", "rename job_id to job"],
         ),
         trace("JSON", "{\"jobs\": [1]}\n", &["t.csv: is in no known format", "JSON"]),
-        trace("no header", "M1,2,j_10,1,Terminated,100,160,100,0.5\n", &["no known format", "9 fields", "no header"]),
+        trace(
+            "no header",
+            "M1,2,j_10,x,100,160,0.5\n",
+            &["no known format", "7 fields", "no header", "plimsoll trace guess"],
+        ),
+        trace("log", "M1,2,j_10,1,Terminated,100,160,100,0.5\n", &["format alibaba-2018", "plimsoll trace import"]),
         trace("semicolons", "job;user;submit_s\na;u;1\n", &["separated by semicolons", "has commas"]),
         trace(
             "a column of another tool",

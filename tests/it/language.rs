@@ -79,6 +79,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/schedulers", 16),
     ("crates/sim", 12),
     ("crates/store", 14),
+    ("crates/trace-import", 10),
     ("src", 18),
     ("tests", 20),
     ("benches", 16),

@@ -58,6 +58,7 @@ mod machines_slow;
 mod machines_stranded;
 mod machines_twin;
 mod machines_world;
+mod mapping;
 mod measures;
 mod nash;
 mod needless;

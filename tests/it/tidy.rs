@@ -36,6 +36,7 @@ const CRATES: [&str; 15] = [
     "runs",
     "schedulers",
     "store",
+    "trace-import",
 ];
 
 /// Words that may occur only in the code of some folders or files.

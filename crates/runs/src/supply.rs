@@ -15,6 +15,7 @@ use plimsoll_sim::workload::{
     CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload, require_canonical, resample,
 };
 use plimsoll_store::trace::ParquetTrace;
+use plimsoll_trace_import::recognise;
 
 /// A workload that can be replayed any number of times.
 pub enum Supply {
@@ -48,6 +49,15 @@ impl Supply {
 
     fn canonical(input: Input, options: &FormatOptions) -> Result<Supply> {
         let parquet = is_parquet(&input)?;
+        let opened = match parquet {
+            true => ParquetTrace::new(&input, &options.resources).map(|_| ()),
+            false => {
+                require_canonical(&input).and_then(|()| CsvTrace::declaring(&input, &options.resources).map(|_| ()))
+            }
+        };
+        if let Err(error) = opened {
+            Supply::refuse_known_log(&input, &error)?;
+        }
         if !parquet {
             require_canonical(&input)?;
         }
@@ -57,6 +67,23 @@ impl Supply {
         }
         let resources = options.resources.clone();
         Ok(if parquet { Supply::Parquet(input, resources) } else { Supply::Csv(input, resources) })
+    }
+
+    /// Refuses a file that is not a canonical trace if a shipped mapping recognises it; the message has the command that imports it.
+    /// Other problems with the header are reported by the reader of the trace.
+    fn refuse_known_log(input: &Input, error: &Error) -> Result<()> {
+        if !matches!(error, Error::Trace { line: 0 | 1, .. }) {
+            return Ok(());
+        }
+        let Some(shipped) = recognise(input)? else { return Ok(()) };
+        let (path, name) = (input.path(), shipped.name);
+        let command = format!("`plimsoll trace import {} --from {name} -o trace.csv`", path.display());
+        Err(Error::trace(
+            path,
+            0,
+            "",
+            format!("is a log of the format {name}, which must be imported first: {command}"),
+        ))
     }
 
     /// Generates the workload of a seed.

@@ -9,6 +9,7 @@ pub mod arrow;
 mod encode;
 pub mod file;
 pub mod frame;
+mod lists;
 pub mod lock;
 pub mod parquet;
 pub mod portable;

@@ -231,8 +231,8 @@ fn decode(
 
 /// A column in memory: a sequence of arrays.
 pub struct StoredColumn {
-    field: Field,
-    arrays: Vec<Box<dyn Array>>,
+    pub(crate) field: Field,
+    pub(crate) arrays: Vec<Box<dyn Array>>,
 }
 
 impl StoredColumn {
@@ -320,7 +320,9 @@ impl StoredColumn {
 }
 
 /// Runs library code that may panic on the content of a file. No message is printed for a panic, since the file is its cause.
-fn guarded<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<T, String> {
+pub(crate) fn guarded<T, E: Display>(
+    work: impl FnOnce() -> std::result::Result<T, E>,
+) -> std::result::Result<T, String> {
     thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -407,9 +409,13 @@ fn check_column(
     let Some((start, end)) = place.filter(|(start, end)| *start >= MAGIC.len() as u64 && *end <= size - TAIL) else {
         return Err("does not lie within the file".to_owned());
     };
-    if u64::try_from(column.num_values()) != Ok(rows) {
+    // A column of lists has a value for each item, at most as many as the rows of a file of this size.
+    let is_list = column.descriptor().descriptor.max_rep_level > 0;
+    let many = u64::try_from(column.num_values()).ok();
+    let most = size.saturating_mul(UNFOLDED).saturating_add(ROWS_FREE);
+    let Some(rows) = many.filter(|&many| if is_list { many <= most } else { many == rows }) else {
         return Err(format!("has {} values in a row group of {rows} rows", column.num_values()));
-    }
+    };
     let (mut at, mut values) = (start, 0);
     reader.seek(SeekFrom::Start(at)).map_err(failed)?;
     while values < rows {
@@ -457,6 +463,9 @@ fn widened(field: ParquetType) -> ParquetType {
     }
 }
 
+/// The type of a column of lists of values that can be read one by one.
+pub const LIST: &str = "list";
+
 /// Returns the name of a type that cannot be read: not numbers, text, Booleans or nulls only.
 pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
     use ArrowDataType as D;
@@ -470,7 +479,8 @@ pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
         D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => "binary".to_owned(),
         D::Struct(_) => "struct".to_owned(),
         D::Map(..) => "map".to_owned(),
-        D::List(_) | D::LargeList(_) | D::FixedSizeList(..) => "list".to_owned(),
+        D::LargeList(item) if unreadable(&item.dtype).is_none() => LIST.to_owned(),
+        D::List(_) | D::LargeList(_) | D::FixedSizeList(..) => "lists".to_owned(),
         other => format!("{other:?}").chars().take_while(|c| c.is_alphanumeric()).collect(),
     })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use plimsoll_base::error::Result;
 use plimsoll_sim::workload::Quality;
 
-use crate::bind::{Scope, field};
-use crate::input::Row;
+use crate::bind::{ColumnScope, field};
+use crate::input::LogRow;
 use crate::mapping::{FieldRule, Mapping};
 use crate::value::Value;
 
@@ -23,7 +23,7 @@ pub struct Account {
 
 impl Account {
     /// Creates an account after all expressions are bound. Errors: `[fields]` names a column that does not exist.
-    pub fn new(mapping: &Mapping, scope: &Scope<'_>) -> Result<Account> {
+    pub fn new(mapping: &Mapping, scope: &ColumnScope<'_>) -> Result<Account> {
         let mut known: BTreeSet<usize> = scope.read.borrow().clone();
         let mut counted = Vec::new();
         for (name, rule, place) in &mapping.fields {
@@ -50,7 +50,7 @@ impl Account {
     }
 
     /// Counts a kept row.
-    pub fn count(&mut self, row: &Row) {
+    pub fn count(&mut self, row: &LogRow) {
         for (at, _, _, rows) in &mut self.counted {
             let value = field(row.fields.get(*at).unwrap_or_default(), &self.missing);
             *rows += u64::from(!matches!(value, Ok(Value::Missing)));
@@ -65,7 +65,7 @@ impl Account {
     }
 
     /// Adds the counts above 0 and the columns that are not read to the report.
-    pub fn report(self, scope: &Scope<'_>, late: &[String], quality: &mut Quality) {
+    pub fn report(self, scope: &ColumnScope<'_>, late: &[String], quality: &mut Quality) {
         for (text, rows) in self.warnings.into_iter().filter(|(_, rows)| *rows > 0) {
             quality.warnings.push(format!("{text}: {rows} rows"));
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use plimsoll_base::units::{Dim, JobId, Span, Time, UserId};
 use plimsoll_sim::workload::{Preceding, Quality, TaskSet, Workload};
 
-use crate::draft::{Draft, DraftNames};
+use crate::draft::{DraftNames, SetDraft};
 
 /// The settings of the last step.
 pub struct Assembly {
@@ -25,7 +25,7 @@ struct JobRows {
 }
 
 /// Builds the workload; the rows are sorted and numbered. Every repair is counted.
-pub fn assemble(assembly: Assembly, mut drafts: Vec<Draft>, names: DraftNames, mut quality: Quality) -> Workload {
+pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames, mut quality: Quality) -> Workload {
     if let Some(origin) = assembly.origin {
         drafts.retain(|draft| {
             if draft.submit < origin {
@@ -72,7 +72,7 @@ pub fn assemble(assembly: Assembly, mut drafts: Vec<Draft>, names: DraftNames, m
 }
 
 /// Gives all rows of a job its first submit time and its first user, and removes stages that it does not have.
-fn repair_job(job: &JobRows, drafts: &mut [Draft], quality: &mut Quality) {
+fn repair_job(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
     let user = drafts[job.sets[0]].set.user;
     let preceding = drafts[job.sets[0]].preceding;
     let stages: BTreeSet<u32> = job.sets.iter().filter_map(|&at| drafts[at].set.stage).collect();
@@ -107,7 +107,7 @@ fn repair_job(job: &JobRows, drafts: &mut [Draft], quality: &mut Quality) {
 }
 
 /// Returns whether stages of a job wait for each other.
-fn has_cycle(job: &JobRows, drafts: &[Draft]) -> bool {
+fn has_cycle(job: &JobRows, drafts: &[SetDraft]) -> bool {
     let mut waits: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for &at in &job.sets {
         let set = &drafts[at].set;
@@ -127,7 +127,7 @@ fn has_cycle(job: &JobRows, drafts: &[Draft]) -> bool {
 }
 
 /// Removes preceding jobs that have no earlier row.
-fn follow_jobs(drafts: &mut [Draft], jobs: &BTreeMap<u32, JobRows>, names: &DraftNames, quality: &mut Quality) {
+fn follow_jobs(drafts: &mut [SetDraft], jobs: &BTreeMap<u32, JobRows>, names: &DraftNames, quality: &mut Quality) {
     for at in 0..drafts.len() {
         let Some((before, _)) = drafts[at].preceding else { continue };
         let place = |job: &JobRows| (job.first_submit, job.sets[0]);

@@ -9,8 +9,8 @@ use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::tree::Place;
 
 use crate::clock::Clock;
-use crate::expr::{Expression, Names, evaluate};
-use crate::input::Row;
+use crate::expr::{ExpressionTree, NameValues, evaluate};
+use crate::input::LogRow;
 use crate::mapping::Formula;
 use crate::value::{Value, Valued};
 
@@ -32,7 +32,7 @@ pub enum Slot {
 }
 
 /// An expression over positions.
-pub type BoundFormula = Expression<Slot>;
+pub type BoundFormula = ExpressionTree<Slot>;
 
 /// The rows of a joined table by key.
 pub struct JoinedTable {
@@ -44,12 +44,12 @@ pub struct JoinedTable {
     pub rows: HashMap<String, ByteRecord>,
     /// Whether the table has files.
     pub given: bool,
-    /// Missing values, as in [`Scope::missing`].
+    /// Missing values, as in [`ColumnScope::missing`].
     pub missing: Vec<String>,
 }
 
 /// The names that expressions may use.
-pub struct Scope<'m> {
+pub struct ColumnScope<'m> {
     /// The main table's name.
     pub name: &'m str,
     /// The columns of the main table.
@@ -66,7 +66,7 @@ pub struct Scope<'m> {
     pub path: PathBuf,
 }
 
-impl Scope<'_> {
+impl ColumnScope<'_> {
     /// Finds a column of the main table by its name, or by its position for `$1`, `$2` and so on.
     pub fn column(&self, name: &str) -> Option<usize> {
         let by_name = self.columns.iter().position(|column| column == name);
@@ -154,11 +154,11 @@ pub fn field<'a>(bytes: &'a [u8], missing: &[String]) -> Valued<Value<'a>> {
 }
 
 /// The values of a row.
-pub struct Frame<'a, 's> {
+pub struct RowFrame<'a, 's> {
     /// The names.
-    pub scope: &'a Scope<'a>,
+    pub scope: &'a ColumnScope<'a>,
     /// The row of the main table.
-    pub row: &'a Row,
+    pub row: &'a LogRow,
     /// Its number, from 1.
     pub number: u64,
     /// The row of each joined table.
@@ -167,7 +167,7 @@ pub struct Frame<'a, 's> {
     pub lets: &'s [Value<'a>],
 }
 
-impl<'a> Names<'a, Slot> for Frame<'a, '_> {
+impl<'a> NameValues<'a, Slot> for RowFrame<'a, '_> {
     fn value(&self, slot: &Slot) -> Valued<Value<'a>> {
         let whole = |number: u64| Value::Number(i64::try_from(number).unwrap_or(i64::MAX).into());
         match *slot {
@@ -188,7 +188,7 @@ impl<'a> Names<'a, Slot> for Frame<'a, '_> {
 }
 
 /// Computes the text of a key; `None` if it is missing. Errors: a value cannot be read.
-pub fn key_text<'a>(formula: &'a BoundFormula, frame: &Frame<'a, '_>, clock: &Clock) -> Valued<Option<String>> {
+pub fn key_text<'a>(formula: &'a BoundFormula, frame: &RowFrame<'a, '_>, clock: &Clock) -> Valued<Option<String>> {
     Ok(evaluate(formula, frame, clock)?.into_text().map(|text| text.into_owned()))
 }
 

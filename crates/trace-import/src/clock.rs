@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// Which of two equal local times is meant when clocks are set back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,13 +69,13 @@ pub fn zone(name: &str) -> Result<TimeZone, String> {
 }
 
 /// Nanoseconds of a timestamp as seconds.
-fn seconds(nanoseconds: i128) -> Option<Number> {
-    Number::fraction(nanoseconds, 1_000_000_000)
+fn seconds(nanoseconds: i128) -> Option<Fraction> {
+    Fraction::reduced(nanoseconds, 1_000_000_000)
 }
 
 impl Clock {
     /// Reads a time by the rules of the mapping: seconds since 1970, or `None` if the text has another form.
-    pub fn read(&self, text: &str) -> Option<Number> {
+    pub fn read(&self, text: &str) -> Option<Fraction> {
         match &self.format {
             None => self.iso(text, &self.zone),
             Some(format) => self.formatted(text, format, &self.zone),
@@ -83,7 +83,7 @@ impl Clock {
     }
 
     /// Reads a time in a format as in `strftime`, in a zone if the format has no offset.
-    pub fn formatted(&self, text: &str, format: &str, zone: &TimeZone) -> Option<Number> {
+    pub fn formatted(&self, text: &str, format: &str, zone: &TimeZone) -> Option<Fraction> {
         let parts = strtime::parse(format, text.trim()).ok()?;
         if parts.offset().is_some() {
             return seconds(parts.to_timestamp().ok()?.as_nanosecond());
@@ -93,7 +93,7 @@ impl Clock {
     }
 
     /// Reads a time in ISO 8601: `2017-10-07T01:11:39`, with a blank instead of `T`, decimals and an offset if present, or a date.
-    pub fn iso(&self, text: &str, zone: &TimeZone) -> Option<Number> {
+    pub fn iso(&self, text: &str, zone: &TimeZone) -> Option<Fraction> {
         let text = text.trim();
         if text.len() < 10 || !text.is_ascii() {
             return None;
@@ -135,10 +135,10 @@ impl Clock {
             return self.local(local, zone);
         }
         let utc = seconds(TimeZone::UTC.to_timestamp(local).ok()?.as_nanosecond())?;
-        utc.minus(Number::from(offset(rest)?))
+        utc.minus(Fraction::from(offset(rest)?))
     }
 
-    fn local(&self, local: DateTime, zone: &TimeZone) -> Option<Number> {
+    fn local(&self, local: DateTime, zone: &TimeZone) -> Option<Fraction> {
         count(&self.local);
         let ambiguous = zone.to_ambiguous_timestamp(local);
         let chosen = match ambiguous.offset() {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn read(clock: &Clock, text: &str) -> Option<f64> {
-        clock.read(text).map(Number::double)
+        clock.read(text).map(Fraction::double)
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         let first = clock.read("2017-11-05 01:30:00").expect("a time");
         clock.repeated = RepeatedHour::Second;
         let second = clock.read("2017-11-05 01:30:00").expect("a time");
-        assert_eq!(second.minus(first), Some(Number::from(3600)));
+        assert_eq!(second.minus(first), Some(Fraction::from(3600)));
         assert_eq!((clock.repeats.get(), clock.skipped.get()), (2, 0));
         let gap = clock.read("2017-03-12 02:30:00").expect("a time");
         assert_eq!(Some(gap), clock.read("2017-03-12 03:30:00"));

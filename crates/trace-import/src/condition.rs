@@ -4,27 +4,27 @@ use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result, did_you_mean};
 
 use crate::clock::Clock;
-use crate::expr::{Expression, Names, evaluate, parse};
-use crate::number::Number;
+use crate::expr::{ExpressionTree, NameValues, evaluate, parse};
+use crate::number::Fraction;
 use crate::value::{Value, Valued};
 
 /// A condition such as `user == 'ann' and wait_s > 60`.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    tree: Expression<usize>,
+    tree: ExpressionTree<usize>,
     columns: Vec<usize>,
 }
 
 /// The cells of a row, by the index of their column.
 struct Row<'f, 'a>(&'f dyn Fn(usize) -> Cell<'a>);
 
-impl<'a> Names<'a, usize> for Row<'_, 'a> {
+impl<'a> NameValues<'a, usize> for Row<'_, 'a> {
     fn value(&self, column: &usize) -> Valued<Value<'a>> {
         Ok(match (self.0)(*column) {
             Cell::Null => Value::Missing,
             Cell::Int(value) => Value::Number(value.into()),
-            Cell::Large(value) => Number::fraction(value.into(), 1).map_or(Value::Missing, Value::Number),
-            Cell::Float(value) => Number::from_double(value).map_or(Value::Missing, Value::Number),
+            Cell::Large(value) => Fraction::reduced(value.into(), 1).map_or(Value::Missing, Value::Number),
+            Cell::Float(value) => Fraction::from_double(value).map_or(Value::Missing, Value::Number),
             Cell::Text(text) => Value::text(text),
         })
     }

@@ -5,16 +5,16 @@ use std::borrow::Cow;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Rounding, Span, TIME_MAX_US};
 use plimsoll_sim::workload::{Names, TaskSet};
 
-use crate::bind::{BoundFormula, Frame};
+use crate::bind::{BoundFormula, RowFrame};
 use crate::clock::Clock;
 use crate::expr::evaluate;
-use crate::number::Number;
+use crate::number::Fraction;
 use crate::target::Target;
 use crate::value::{Value, short};
 
 /// A task set before its origin, its job and its stages are final.
 #[derive(Clone, Debug, Default)]
-pub struct Draft {
+pub struct SetDraft {
     /// The set; its job is an index into [`DraftNames::jobs`], its submit time is not set.
     pub set: TaskSet,
     /// The submit time in microseconds since 1970 or since the log's origin.
@@ -94,10 +94,10 @@ const SECONDS: &str = "a time from 0 to 10^12 s (31,700 years)";
 
 impl Conversion<'_> {
     /// Converts a row. `number` is its number, from 1.
-    pub fn convert<'a>(&'a self, frame: &Frame<'a, '_>, names: &mut DraftNames) -> Result<Draft, Refusal> {
-        let mut draft = Draft { line: frame.row.line, ..Draft::default() };
+    pub fn convert<'a>(&'a self, frame: &RowFrame<'a, '_>, names: &mut DraftNames) -> Result<SetDraft, Refusal> {
+        let mut draft = SetDraft { line: frame.row.line, ..SetDraft::default() };
         draft.set.tasks = 1;
-        let mut amounts: [Option<Number>; MAX_DIMS] = [None; MAX_DIMS];
+        let mut amounts: [Option<Fraction>; MAX_DIMS] = [None; MAX_DIMS];
         let (mut job, mut user, mut after_job, mut think) = (None, None, None, None);
         for output in &self.outputs {
             let wrong = |problem: String| Refusal::Wrong(output.name.clone(), problem);
@@ -117,7 +117,7 @@ impl Conversion<'_> {
                 Ok(None) => Err(wrong(format!("is empty; expected {expected}"))),
                 Err(problem) => Err(wrong(format!("{problem}; expected {expected}"))),
             };
-            let scaled = |number: Number, scale: u64, rounding: Rounding, expected: &str| {
+            let scaled = |number: Fraction, scale: u64, rounding: Rounding, expected: &str| {
                 number
                     .scaled(scale, rounding)
                     .map_err(|problem| wrong(format!("{number} {problem}; expected {expected}")))
@@ -129,7 +129,7 @@ impl Conversion<'_> {
             };
             let instant = |scale: u64| -> Result<i64, Refusal> {
                 let number = number("a time")?;
-                let product = number.times(Number::from(scale as i64)).map(Number::round);
+                let product = number.times(Fraction::from(scale as i64)).map(Fraction::round);
                 let instant = product.and_then(|product| i64::try_from(product).ok());
                 let within = instant.filter(|instant| instant.unsigned_abs() <= TIME_MAX_US);
                 within.ok_or_else(|| wrong(format!("{number} is too large; expected {SECONDS}")))
@@ -173,7 +173,7 @@ impl Conversion<'_> {
         Ok(draft)
     }
 
-    fn demand(&self, amounts: [Option<Number>; MAX_DIMS], tasks: u32) -> Result<Resources, Refusal> {
+    fn demand(&self, amounts: [Option<Fraction>; MAX_DIMS], tasks: u32) -> Result<Resources, Refusal> {
         let mut demand = Resources::ZERO;
         for output in &self.outputs {
             let Target::Resource(_, scale) = output.target else { continue };
@@ -181,7 +181,7 @@ impl Conversion<'_> {
             let wrong = |problem: String| Refusal::Wrong(output.name.clone(), problem);
             let each = match self.demand_of_all {
                 false => Some(amount),
-                true => amount.over(Number::from(i64::from(tasks))),
+                true => amount.over(Fraction::from(i64::from(tasks))),
             };
             let base = each.map(|each| each.scaled(scale, Rounding::Up));
             demand[output.dim] = match base {

@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use csv::ByteRecord;
 use plimsoll_base::error::{Error, Result};
 
-use crate::bind::{BoundFormula, Frame, Scope, key_text};
+use crate::bind::{BoundFormula, ColumnScope, RowFrame, key_text};
 use crate::clock::Clock;
 use crate::expr::evaluate;
-use crate::input::{Row, Rows};
+use crate::input::{LogRow, Rows};
 use crate::mapping::FoldSpec;
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// The columns of a fold besides those of the log.
 pub const COLUMNS: [&str; 5] = ["first_submit", "last_start", "last_end", "outcome", "starts"];
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum EventKind {
     Submit,
     Start,
     End(usize),
@@ -30,19 +30,19 @@ enum Kind {
 
 /// The events of one key so far.
 #[derive(Default)]
-struct State {
+struct FoldState {
     line: u64,
     fields: Vec<Vec<u8>>,
-    submit: Option<Number>,
-    start: Option<Number>,
-    end: Option<Number>,
+    submit: Option<Fraction>,
+    start: Option<Fraction>,
+    end: Option<Fraction>,
     outcome: Option<usize>,
     starts: u64,
 }
 
 /// The rows of a fold.
 pub struct FoldedRows {
-    states: std::vec::IntoIter<State>,
+    states: std::vec::IntoIter<FoldState>,
     outcomes: Vec<String>,
     /// Events without a key, time or kind, and the line of the first.
     pub unusable: (u64, u64),
@@ -51,24 +51,24 @@ pub struct FoldedRows {
 }
 
 /// Reads all events. Errors: those of reading the log.
-pub fn read(spec: &FoldSpec, scope: &Scope<'_>, rows: &mut dyn Rows, clock: &Clock) -> Result<FoldedRows> {
+pub fn read(spec: &FoldSpec, scope: &ColumnScope<'_>, rows: &mut dyn Rows, clock: &Clock) -> Result<FoldedRows> {
     let parts = [&spec.key, &spec.time, &spec.event].map(|formula| scope.bind("fold", formula));
     let [key, time, event] = parts;
     let (key, time, event) = (key?, time?, event?);
     let kind = |code: &str| {
         let has = |codes: &[String]| codes.iter().any(|known| known == code);
         if has(&spec.submit) {
-            Kind::Submit
+            EventKind::Submit
         } else if has(&spec.start) {
-            Kind::Start
+            EventKind::Start
         } else {
-            spec.end.iter().position(|(known, _)| known == code).map_or(Kind::Other, Kind::End)
+            spec.end.iter().position(|(known, _)| known == code).map_or(EventKind::Other, EventKind::End)
         }
     };
-    let mut events: Vec<(Number, u32, Kind, Row)> = Vec::new();
+    let mut events: Vec<(Fraction, u32, EventKind, LogRow)> = Vec::new();
     let mut keys: HashMap<String, u32> = HashMap::new();
     let mut folded = FoldedRows { states: Vec::new().into_iter(), outcomes: Vec::new(), unusable: (0, 0), events: 0 };
-    let mut row = Row::default();
+    let mut row = LogRow::default();
     loop {
         match rows.next(&mut row) {
             Ok(false) => break,
@@ -89,10 +89,14 @@ pub fn read(spec: &FoldSpec, scope: &Scope<'_>, rows: &mut dyn Rows, clock: &Clo
     }
     events.sort_by_key(|(at, ..)| *at);
     let mut order: Vec<Option<usize>> = vec![None; keys.len()];
-    let mut states: Vec<State> = Vec::with_capacity(keys.len());
+    let mut states: Vec<FoldState> = Vec::with_capacity(keys.len());
     for (at, id, kind, row) in events {
         let place = *order[id as usize].get_or_insert_with(|| {
-            states.push(State { line: row.line, fields: vec![Vec::new(); row.fields.len()], ..State::default() });
+            states.push(FoldState {
+                line: row.line,
+                fields: vec![Vec::new(); row.fields.len()],
+                ..FoldState::default()
+            });
             states.len() - 1
         });
         states[place].apply(at, kind, &row.fields);
@@ -110,11 +114,11 @@ fn event_parts(
     key: &BoundFormula,
     time: &BoundFormula,
     event: &BoundFormula,
-    scope: &Scope<'_>,
-    row: &Row,
+    scope: &ColumnScope<'_>,
+    row: &LogRow,
     clock: &Clock,
-) -> Option<(String, Number, String)> {
-    let frame = Frame { scope, row, number: 0, joined: &[], lets: &[] };
+) -> Option<(String, Fraction, String)> {
+    let frame = RowFrame { scope, row, number: 0, joined: &[], lets: &[] };
     let name = key_text(key, &frame, clock).ok()??;
     let at = evaluate(time, &frame, clock).ok()?.number(clock).ok()??;
     let code = evaluate(event, &frame, clock).ok()?.into_text()?.into_owned();
@@ -130,30 +134,30 @@ impl FoldedRows {
     }
 }
 
-impl State {
-    fn apply(&mut self, at: Number, kind: Kind, fields: &ByteRecord) {
+impl FoldState {
+    fn apply(&mut self, at: Fraction, kind: EventKind, fields: &ByteRecord) {
         for (known, field) in self.fields.iter_mut().zip(fields) {
             if !field.is_empty() {
                 field.clone_into(known);
             }
         }
         match kind {
-            Kind::Submit => {
+            EventKind::Submit => {
                 self.submit = self.submit.or(Some(at));
                 (self.end, self.outcome) = (None, None);
             }
-            Kind::Start => {
+            EventKind::Start => {
                 (self.start, self.end, self.outcome) = (Some(at), None, None);
                 self.starts += 1;
             }
-            Kind::End(outcome) => (self.end, self.outcome) = (Some(at), Some(outcome)),
-            Kind::Other => {}
+            EventKind::End(outcome) => (self.end, self.outcome) = (Some(at), Some(outcome)),
+            EventKind::Other => {}
         }
     }
 }
 
 impl Rows for FoldedRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         let Some(state) = self.states.next() else { return Ok(false) };
         row.line = state.line;
         row.fields.clear();

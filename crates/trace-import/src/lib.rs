@@ -19,6 +19,7 @@ mod condition;
 mod draft;
 mod expr;
 mod fold;
+mod guess;
 mod input;
 mod mapping;
 mod number;
@@ -31,6 +32,8 @@ mod target;
 mod value;
 
 pub use condition::Condition;
+pub use expr::functions;
+pub use guess::guess;
 pub use mapping::{Mapping, VERSION};
 pub use run::{ImportOptions, import};
 pub use shipped::{SHIPPED, Shipped, recognise};

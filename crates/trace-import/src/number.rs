@@ -12,14 +12,14 @@ const DIGITS: usize = 30;
 
 /// A number as a reduced fraction with a positive denominator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Number {
+pub struct Fraction {
     numerator: i128,
     denominator: i128,
 }
 
-impl From<i64> for Number {
-    fn from(value: i64) -> Number {
-        Number { numerator: value.into(), denominator: 1 }
+impl From<i64> for Fraction {
+    fn from(value: i64) -> Fraction {
+        Fraction { numerator: value.into(), denominator: 1 }
     }
 }
 
@@ -30,27 +30,27 @@ fn divisor(mut a: i128, mut b: i128) -> i128 {
     a.abs().max(1)
 }
 
-impl Number {
+impl Fraction {
     /// Zero.
-    pub const ZERO: Number = Number { numerator: 0, denominator: 1 };
+    pub const ZERO: Fraction = Fraction { numerator: 0, denominator: 1 };
 
     /// Creates a fraction. Returns `None` if the denominator is 0 or 128 bits do not suffice.
-    pub fn fraction(numerator: i128, denominator: i128) -> Option<Number> {
+    pub fn reduced(numerator: i128, denominator: i128) -> Option<Fraction> {
         if denominator == 1 {
-            return Some(Number { numerator, denominator });
+            return Some(Fraction { numerator, denominator });
         }
         if denominator == 0 || numerator == i128::MIN || denominator == i128::MIN {
             return None;
         }
         let common = divisor(numerator, denominator) * denominator.signum();
-        Some(Number { numerator: numerator / common, denominator: denominator / common })
+        Some(Fraction { numerator: numerator / common, denominator: denominator / common })
     }
 
     /// Reads a decimal number such as `12`, `-0.5` or `1e-3`; `None` for other texts.
-    pub fn parse(text: &str) -> Option<Number> {
+    pub fn parse(text: &str) -> Option<Fraction> {
         let text = text.trim_ascii();
         if let Some(digits) = plimsoll_base::units::digits(text.as_bytes()) {
-            return Some(Number { numerator: digits.into(), denominator: 1 });
+            return Some(Fraction { numerator: digits.into(), denominator: 1 });
         }
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok().filter(|e| e.abs() < 1000)?),
@@ -72,32 +72,32 @@ impl Number {
         let digits = digits.trim_start_matches('0');
         let power = exponent - i32::try_from(decimals.len()).ok()?;
         if digits.len() > DIGITS {
-            return Number::from_double(text.parse().ok()?);
+            return Fraction::from_double(text.parse().ok()?);
         }
         let value: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
         let value = if negative { -value } else { value };
         let scale = 10i128.checked_pow(power.unsigned_abs());
         let exact = scale.and_then(|scale| match power {
-            0.. => value.checked_mul(scale).map(|numerator| Number { numerator, denominator: 1 }),
-            _ => Number::fraction(value, scale),
+            0.. => value.checked_mul(scale).map(|numerator| Fraction { numerator, denominator: 1 }),
+            _ => Fraction::reduced(value, scale),
         });
-        exact.or_else(|| Number::from_double(text.parse().ok()?))
+        exact.or_else(|| Fraction::from_double(text.parse().ok()?))
     }
 
     /// Converts a double, rounded to 15 significant digits; `None` if it is not finite or too large.
-    pub fn from_double(value: f64) -> Option<Number> {
+    pub fn from_double(value: f64) -> Option<Fraction> {
         if !value.is_finite() || value.abs() > 1e30 {
             return None;
         }
         if value.abs() < 1e-20 {
-            return Some(Number::ZERO);
+            return Some(Fraction::ZERO);
         }
         let text = format!("{value:.14e}");
         let (mantissa, exponent) = text.split_once('e')?;
         let digits: i128 = mantissa.replace('.', "").parse().ok()?;
         let power = exponent.parse::<i32>().ok()? - 14;
         let scale = 10i128.checked_pow(power.unsigned_abs())?;
-        if power >= 0 { Number::fraction(digits.checked_mul(scale)?, 1) } else { Number::fraction(digits, scale) }
+        if power >= 0 { Fraction::reduced(digits.checked_mul(scale)?, 1) } else { Fraction::reduced(digits, scale) }
     }
 
     /// Returns the nearest double.
@@ -105,50 +105,50 @@ impl Number {
         self.numerator as f64 / self.denominator as f64
     }
 
-    fn combine(self, other: Number, exact: Option<Number>, inexact: fn(f64, f64) -> f64) -> Option<Number> {
-        exact.or_else(|| Number::from_double(inexact(self.double(), other.double())))
+    fn combine(self, other: Fraction, exact: Option<Fraction>, inexact: fn(f64, f64) -> f64) -> Option<Fraction> {
+        exact.or_else(|| Fraction::from_double(inexact(self.double(), other.double())))
     }
 
     /// Adds; `None` if the result is too large.
-    pub fn plus(self, other: Number) -> Option<Number> {
+    pub fn plus(self, other: Fraction) -> Option<Fraction> {
         let exact = || {
             if self.denominator == other.denominator {
-                return Number::fraction(self.numerator.checked_add(other.numerator)?, self.denominator);
+                return Fraction::reduced(self.numerator.checked_add(other.numerator)?, self.denominator);
             }
             let (a, b) =
                 (self.numerator.checked_mul(other.denominator)?, other.numerator.checked_mul(self.denominator)?);
-            Number::fraction(a.checked_add(b)?, self.denominator.checked_mul(other.denominator)?)
+            Fraction::reduced(a.checked_add(b)?, self.denominator.checked_mul(other.denominator)?)
         };
         self.combine(other, exact(), |a, b| a + b)
     }
 
     /// Subtracts; `None` if the result is too large.
-    pub fn minus(self, other: Number) -> Option<Number> {
+    pub fn minus(self, other: Fraction) -> Option<Fraction> {
         self.plus(other.negated())
     }
 
     /// Returns the number with the opposite sign.
-    pub fn negated(self) -> Number {
-        Number { numerator: self.numerator.saturating_neg(), denominator: self.denominator }
+    pub fn negated(self) -> Fraction {
+        Fraction { numerator: self.numerator.saturating_neg(), denominator: self.denominator }
     }
 
     /// Multiplies; `None` if the result is too large.
-    pub fn times(self, other: Number) -> Option<Number> {
+    pub fn times(self, other: Fraction) -> Option<Fraction> {
         let exact = || {
             let numerator = self.numerator.checked_mul(other.numerator)?;
-            Number::fraction(numerator, self.denominator.checked_mul(other.denominator)?)
+            Fraction::reduced(numerator, self.denominator.checked_mul(other.denominator)?)
         };
         self.combine(other, exact(), |a, b| a * b)
     }
 
     /// Divides; `None` if the divisor is 0 or the result is too large.
-    pub fn over(self, other: Number) -> Option<Number> {
+    pub fn over(self, other: Fraction) -> Option<Fraction> {
         if other.numerator == 0 {
             return None;
         }
         let exact = || {
             let numerator = self.numerator.checked_mul(other.denominator)?;
-            Number::fraction(numerator, self.denominator.checked_mul(other.numerator)?)
+            Fraction::reduced(numerator, self.denominator.checked_mul(other.numerator)?)
         };
         self.combine(other, exact(), |a, b| a / b)
     }
@@ -184,7 +184,8 @@ impl Number {
         if self.is_negative() {
             return Err(NumberProblem::Negative);
         }
-        let product = self.times(Number { numerator: scale.into(), denominator: 1 }).ok_or(NumberProblem::TooLarge)?;
+        let product =
+            self.times(Fraction { numerator: scale.into(), denominator: 1 }).ok_or(NumberProblem::TooLarge)?;
         let whole = match round {
             Rounding::Up => product.ceiling(),
             Rounding::Down => product.floor(),
@@ -194,14 +195,14 @@ impl Number {
     }
 }
 
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+impl PartialOrd for Fraction {
+    fn partial_cmp(&self, other: &Fraction) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Number {
-    fn cmp(&self, other: &Number) -> Ordering {
+impl Ord for Fraction {
+    fn cmp(&self, other: &Fraction) -> Ordering {
         if self.denominator == other.denominator {
             return self.numerator.cmp(&other.numerator);
         }
@@ -213,7 +214,7 @@ impl Ord for Number {
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.denominator {
             1 => self.numerator.fmt(f),
@@ -226,8 +227,8 @@ impl fmt::Display for Number {
 mod tests {
     use super::*;
 
-    fn number(text: &str) -> Number {
-        Number::parse(text).expect(text)
+    fn number(text: &str) -> Fraction {
+        Fraction::parse(text).expect(text)
     }
 
     #[test]
@@ -237,13 +238,13 @@ mod tests {
         assert_eq!(number("9223372036854775807").minus(number("9223372036854775806")), Some(number("1")));
         assert_eq!(number("1e-3").scaled(1000, Rounding::Up), Ok(1));
         assert_eq!(number("-1").scaled(1000, Rounding::Up), Err(NumberProblem::Negative));
-        assert_eq!(number("1").over(number("3")).map(Number::ceiling), Some(1));
+        assert_eq!(number("1").over(number("3")).map(Fraction::ceiling), Some(1));
         assert_eq!((number("-1.5").floor(), number("-1.5").ceiling(), number("-1.5").round()), (-2, -1, -1));
         assert_eq!((number("2.5").round(), number("1e2").integer()), (3, Some(100)));
         assert!(number("-0.5") < number("0.25") && number("12846.0").integer() == Some(12846));
-        assert_eq!(number("7").over(Number::ZERO), None);
+        assert_eq!(number("7").over(Fraction::ZERO), None);
         for text in ["", "-", "x", "1.2.3", "0x10", "1e", "nan", "inf", "--1", "1 2", "é"] {
-            assert_eq!(Number::parse(text), None, "{text}");
+            assert_eq!(Fraction::parse(text), None, "{text}");
         }
     }
 
@@ -252,9 +253,9 @@ mod tests {
         let long = number("1.23456789012345678");
         let cube = long.times(long).and_then(|square| square.times(long)).expect("it fits a double");
         assert!((cube.double() - long.double().powi(3)).abs() < 1e-13);
-        assert!(Number::parse("0.1000000000000000000000000000000000001").is_some());
-        assert_eq!(Number::parse("1e400"), None);
-        assert_eq!(number("1e-400"), Number::ZERO);
+        assert!(Fraction::parse("0.1000000000000000000000000000000000001").is_some());
+        assert_eq!(Fraction::parse("1e400"), None);
+        assert_eq!(number("1e-400"), Fraction::ZERO);
         assert_eq!(number("12.5").to_string(), "12.5");
     }
 }

@@ -9,14 +9,14 @@ use plimsoll_sim::workload::{Input, Quality, Workload};
 
 use crate::account::Account;
 use crate::assemble::{Assembly, assemble};
-use crate::bind::{BoundFormula, Frame, JoinedTable, Scope, key_text, reads_absent};
+use crate::bind::{BoundFormula, ColumnScope, JoinedTable, RowFrame, key_text, reads_absent};
 use crate::clock::{Clock, RepeatedHour};
-use crate::draft::{BoundMissing, BoundOutput, Conversion, Draft, DraftNames, Refusal};
+use crate::draft::{BoundMissing, BoundOutput, Conversion, DraftNames, Refusal, SetDraft};
 use crate::expr::evaluate;
 use crate::fold;
-use crate::input::{Row, Rows};
-use crate::mapping::{Attempt, Mapping, MissingRule, Output};
-use crate::number::Number;
+use crate::input::{LogRow, Rows};
+use crate::mapping::{AttemptRule, Mapping, MissingRule, OutputColumn};
+use crate::number::Fraction;
 use crate::tables::{Chain, assign, read_joined};
 use crate::target::Target;
 
@@ -52,7 +52,7 @@ pub fn import(mapping: &Mapping, inputs: &[Input], options: ImportOptions) -> Re
     if !chain.detected.is_empty() {
         quality.assumptions.push(("input".into(), chain.detected.join(", ")));
     }
-    let mut scope = Scope {
+    let mut scope = ColumnScope {
         name: &main.name,
         columns: chain.columns.clone(),
         missing: main.missing.clone(),
@@ -102,7 +102,7 @@ pub fn import(mapping: &Mapping, inputs: &[Input], options: ImportOptions) -> Re
         quality.assumptions.push(("jobs".into(), "one for each row, named by the row's number".into()));
     }
     check_rows(&scope, mapping, &quality, drafts.len())?;
-    let origin = mapping.origin.and_then(|origin| i64::try_from(origin.times(Number::from(1_000_000))?.round()).ok());
+    let origin = mapping.origin.and_then(|origin| i64::try_from(origin.times(Fraction::from(1_000_000))?.round()).ok());
     let assembly = Assembly { dims: bound.conversion.dims.clone(), origin, merge: mapping.merge };
     let workload = assemble(assembly, drafts, names, quality);
     if workload.sets.is_empty() {
@@ -112,7 +112,7 @@ pub fn import(mapping: &Mapping, inputs: &[Input], options: ImportOptions) -> Re
 }
 
 /// Checks that most rows could be read and that some are kept. Errors: the first problem, or the reasons.
-fn check_rows(scope: &Scope<'_>, mapping: &Mapping, quality: &Quality, kept: usize) -> Result<()> {
+fn check_rows(scope: &ColumnScope<'_>, mapping: &Mapping, quality: &Quality, kept: usize) -> Result<()> {
     let path = &scope.path;
     if quality.rows_in == 0 {
         return Err(Error::trace(path, 0, "", format!("has no rows; expected {}", mapping.about_or_name())));
@@ -161,13 +161,13 @@ pub struct Bound<'m> {
     lets: Vec<(String, BoundFormula)>,
     keep: Vec<(BoundFormula, &'m str)>,
     warn: Vec<(BoundFormula, &'m str)>,
-    attempts: Option<(BoundFormula, Attempt)>,
+    attempts: Option<(BoundFormula, AttemptRule)>,
     conversion: Conversion<'m>,
 }
 
 impl<'m> Bound<'m> {
     /// Binds all expressions. Errors: a name is no column; there are too many resources.
-    pub fn new(mapping: &'m Mapping, scope: &mut Scope<'m>, tenants: Tenants) -> Result<Bound<'m>> {
+    pub fn new(mapping: &'m Mapping, scope: &mut ColumnScope<'m>, tenants: Tenants) -> Result<Bound<'m>> {
         let mut join_keys = Vec::new();
         // A join's key may use the tables that are joined before it.
         let tables: Vec<JoinedTable> = std::mem::take(&mut scope.joined);
@@ -205,7 +205,11 @@ impl<'m> Bound<'m> {
     }
 }
 
-fn bind_output(output: &Output, scope: &Scope<'_>, dims: &mut Vec<plimsoll_base::units::Dim>) -> Result<BoundOutput> {
+fn bind_output(
+    output: &OutputColumn,
+    scope: &ColumnScope<'_>,
+    dims: &mut Vec<plimsoll_base::units::Dim>,
+) -> Result<BoundOutput> {
     let formula = scope.bind(&output.name, &output.formula)?;
     let missing = match &output.missing {
         MissingRule::Drop => BoundMissing::Drop,
@@ -225,11 +229,11 @@ fn bind_output(output: &Output, scope: &Scope<'_>, dims: &mut Vec<plimsoll_base:
 /// An import in progress.
 struct Run<'a> {
     bound: &'a Bound<'a>,
-    scope: &'a Scope<'a>,
+    scope: &'a ColumnScope<'a>,
     quality: Quality,
     account: Account,
     names: DraftNames,
-    drafts: Vec<Draft>,
+    drafts: Vec<SetDraft>,
     /// The draft of each key of attempts.
     attempts: HashMap<String, usize>,
     strict: bool,
@@ -238,7 +242,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// Reads the rows of the log. With `several` files, the first example of each reason names its file.
     fn chain(&mut self, chain: &mut Chain, several: bool) -> Result<()> {
-        let mut row = Row::default();
+        let mut row = LogRow::default();
         let mut number = 0;
         loop {
             let read = chain.next(&mut row);
@@ -258,7 +262,7 @@ impl Run<'_> {
 
     /// Reads the rows of a fold.
     fn rows(&mut self, rows: &mut dyn Rows) -> Result<()> {
-        let mut row = Row::default();
+        let mut row = LogRow::default();
         let mut number = 0;
         loop {
             let read = rows.next(&mut row);
@@ -269,7 +273,7 @@ impl Run<'_> {
     }
 
     /// Processes the result of reading a row; returns whether to continue.
-    fn step(&mut self, read: Result<bool>, row: &Row, number: &mut u64) -> Result<bool> {
+    fn step(&mut self, read: Result<bool>, row: &LogRow, number: &mut u64) -> Result<bool> {
         let result = match read {
             Ok(false) => return Ok(false),
             // The whole file cannot be read.
@@ -289,14 +293,14 @@ impl Run<'_> {
         Ok(true)
     }
 
-    fn row(&mut self, row: &Row, number: u64) -> Result<()> {
+    fn row(&mut self, row: &LogRow, number: u64) -> Result<()> {
         let bound = self.bound;
         let clock = bound.conversion.clock;
         let path = &self.scope.path;
         let wrong = |column: &str, problem: String| Error::trace(path, row.line, column, problem);
         let mut joined = Vec::with_capacity(bound.join_keys.len());
         for (at, key) in bound.join_keys.iter().enumerate() {
-            let frame = Frame { scope: self.scope, row, number, joined: &joined, lets: &[] };
+            let frame = RowFrame { scope: self.scope, row, number, joined: &joined, lets: &[] };
             let Some(key) = key else {
                 joined.push(None);
                 continue;
@@ -313,11 +317,11 @@ impl Run<'_> {
         }
         let mut lets = Vec::with_capacity(bound.lets.len());
         for (name, formula) in &bound.lets {
-            let frame = Frame { scope: self.scope, row, number, joined: &joined, lets: &lets };
+            let frame = RowFrame { scope: self.scope, row, number, joined: &joined, lets: &lets };
             let value = evaluate(formula, &frame, clock).map_err(|problem| wrong(name, problem))?;
             lets.push(value);
         }
-        let frame = Frame { scope: self.scope, row, number, joined: &joined, lets: &lets };
+        let frame = RowFrame { scope: self.scope, row, number, joined: &joined, lets: &lets };
         for (formula, reason) in &bound.keep {
             let value = evaluate(formula, &frame, clock).and_then(|value| value.truth());
             if value.map_err(|problem| wrong("keep", problem))? != Some(true) {
@@ -354,16 +358,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn merge_attempt(&mut self, at: usize, draft: Draft, rule: Attempt) {
+    fn merge_attempt(&mut self, at: usize, draft: SetDraft, rule: AttemptRule) {
         let known = &mut self.drafts[at];
         match rule {
-            Attempt::First => self.quality.drop_row("a later attempt of the same execution", draft.line),
-            Attempt::Last | Attempt::Sum => {
+            AttemptRule::First => self.quality.drop_row("a later attempt of the same execution", draft.line),
+            AttemptRule::Last | AttemptRule::Sum => {
                 self.quality.drop_row("an earlier attempt of the same execution", known.line);
                 let submit = known.submit.min(draft.submit);
                 let before = known.set.duration;
-                *known = Draft { submit, ..draft };
-                if rule == Attempt::Sum {
+                *known = SetDraft { submit, ..draft };
+                if rule == AttemptRule::Sum {
                     known.set.duration.0 = known.set.duration.0.saturating_add(before.0);
                 }
             }

@@ -59,6 +59,14 @@ shipped! {
     "gavel",
     "shockwave",
     "kubernetes",
+    "helios",
+    "acme",
+    "dlrm-2025",
+    "google-2019",
+    "azure-packing",
+    "azure-vm",
+    "gwf",
+    "elasticflow",
 }
 
 /// Returns the shipped mapping that recognises a file by its content. Errors: the file cannot be read.

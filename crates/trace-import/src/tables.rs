@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_sim::workload::{Input, Quality};
 
-use crate::bind::{Frame, JoinedTable, Scope, file_name, fits, key_text};
+use crate::bind::{ColumnScope, JoinedTable, RowFrame, file_name, fits, key_text};
 use crate::clock::Clock;
-use crate::input::{self, Row, Rows};
+use crate::input::{self, LogRow, Rows};
 use crate::mapping::{Mapping, TableSpec};
 
 /// Assigns every file to a table. Errors: a file belongs to no table, or a table has no file.
@@ -83,7 +83,7 @@ impl Chain {
 }
 
 impl Rows for Chain {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         while let Some(rows) = &mut self.current {
             if rows.next(row)? {
                 return Ok(true);
@@ -133,7 +133,7 @@ pub fn read_joined(table: &TableSpec, inputs: Vec<Input>, clock: &Clock, quality
     let Some(join) = table.join.as_ref().filter(|_| joined.given) else { return Ok(joined) };
     let mut chain = Chain::open(table, inputs)?;
     joined.columns.clone_from(&chain.columns);
-    let scope = Scope {
+    let scope = ColumnScope {
         name: &table.name,
         columns: chain.columns.clone(),
         missing: table.missing.clone(),
@@ -143,14 +143,14 @@ pub fn read_joined(table: &TableSpec, inputs: Vec<Input>, clock: &Clock, quality
         path: chain.path.clone(),
     };
     let key = scope.bind("join.of", &join.of)?;
-    let (mut row, mut repeated, mut unusable) = (Row::default(), 0u64, 0u64);
+    let (mut row, mut repeated, mut unusable) = (LogRow::default(), 0u64, 0u64);
     loop {
         match chain.next(&mut row) {
             Ok(false) => break,
             Err(Error::Trace { line, .. }) if line > 0 => unusable += 1,
             Err(error) => return Err(error),
             Ok(true) => {
-                let frame = Frame { scope: &scope, row: &row, number: 0, joined: &[], lets: &[] };
+                let frame = RowFrame { scope: &scope, row: &row, number: 0, joined: &[], lets: &[] };
                 match key_text(&key, &frame, clock) {
                     Ok(Some(name)) if !joined.rows.contains_key(&name) => {
                         joined.rows.insert(name, row.fields.clone());

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::clock::Clock;
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// A value. A field of a file is a text until a number is needed.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub enum Value<'a> {
     /// A text.
     Text(Cow<'a, str>),
     /// A number.
-    Number(Number),
+    Number(Fraction),
     /// `true` or `false`.
     Truth(bool),
 }
@@ -41,13 +41,13 @@ impl<'a> Value<'a> {
     /// Converts the value to a number; `None` if it is missing. A text may be a decimal number, or a time, which becomes seconds.
     ///
     /// Errors: the value is neither.
-    pub fn number(&self, clock: &Clock) -> Valued<Option<Number>> {
+    pub fn number(&self, clock: &Clock) -> Valued<Option<Fraction>> {
         match self {
             Value::Missing => Ok(None),
             Value::Number(number) => Ok(Some(*number)),
             Value::Truth(truth) => Err(format!("'{truth}' is not a number")),
             Value::Text(text) => {
-                let number = Number::parse(text).or_else(|| clock.read(text));
+                let number = Fraction::parse(text).or_else(|| clock.read(text));
                 let form = clock.format.as_deref().unwrap_or("ISO 8601");
                 number
                     .map(Some)
@@ -86,7 +86,7 @@ impl<'a> Value<'a> {
     pub fn compare(&self, other: &Value<'_>, clock: &Clock) -> Option<Ordering> {
         let plain = |value: &Value<'_>| match value {
             Value::Number(number) => Some(*number),
-            Value::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => Number::parse(text),
+            Value::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => Fraction::parse(text),
             _ => None,
         };
         match (self, other) {

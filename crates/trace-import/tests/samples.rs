@@ -3,6 +3,7 @@
 //! `samples/README.md` describes the samples. The rows of `philly/extract.csv` are published rows that are not part of the project; their
 //! test is skipped without the shared data folder.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plimsoll_sim::workload::{CsvTrace, Input, Source, Workload};
@@ -55,9 +56,7 @@ fn mapping(name: &str) -> Mapping {
 
 fn imported(name: &str, folder: &Path, files: &[&str]) -> Workload {
     let workload = import(&mapping(name), &open(files, folder), ImportOptions::default());
-    let workload = workload.unwrap_or_else(|error| panic!("{name}: {error}"));
-    println!("{:#?}", workload.quality);
-    workload
+    workload.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 fn compare(name: &str, folder: &Path, files: &[&str], expected: &str) -> Workload {
@@ -91,7 +90,7 @@ fn the_extract_of_philly_has_one_time() {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let folder = shared.join("foreign/philly");
     if !folder.join("extract.csv").exists() {
-        println!("skipped: no shared data");
+        let _ = writeln!(std::io::stdout(), "skipped: no shared data");
         return;
     }
     compare("philly-extract", &folder, &["extract.csv"], "expected-extract.csv");
@@ -157,4 +156,11 @@ fn gavel_has_two_layouts() {
     let folder = samples().join("gavel");
     compare("gavel", &folder, &["seven-columns.trace", "throughputs.csv"], "expected-seven-columns.csv");
     compare("shockwave", &folder, &["twelve-columns.trace"], "expected-twelve-columns.csv");
+}
+
+#[test]
+fn the_workflow_trace_archive_has_parts() {
+    let files = ["tasks/schema-1.0/part.0.parquet", "tasks/schema-1.0/part.1.parquet"];
+    let workload = compare("wta", &samples().join("wta"), &files, "expected.csv");
+    assert_eq!(workload.quality.dropped["no duration_ms"], 1);
 }

@@ -1,37 +1,57 @@
-//! `plimsoll trace import`: converts a public format to a canonical trace, or CSV to Parquet and back.
+//! `plimsoll trace import`: converts a public format or a foreign log to a canonical trace, or CSV to Parquet and back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::save::{SaveTarget, save};
+use super::watched::Watched;
 use super::{Opened, RowOptions, report};
-use crate::cli::Context;
-use crate::error::Result;
-use crate::workload::formats::Format;
+use crate::cli::{Context, print};
+use crate::error::{Error, Result, did_you_mean};
+use crate::rows::read_text;
+use crate::trace_import::{ImportOptions, Mapping, SHIPPED, Shipped, import, read_mapping, recognise};
+use crate::workload::formats::{Format, detect};
+use crate::workload::{Input, Workload};
 
-/// Convert a file in a public format to a canonical trace
+/// Convert a file in a public format, or a log by a mapping, to a canonical trace
 #[derive(clap::Args, Debug)]
-#[command(after_help = format!("Formats (recognised by content if --from is absent):
+#[command(after_help = format!("Formats (recognised by content if --from and --map are absent):
 {}
 A canonical trace may be given too: CSV becomes Parquet, or the reverse.
+
+--map is a file of a mapping (docs/mapping.md), or a short mapping: a comma list
+of COLUMN=EXPRESSION. With --from it changes the shipped mapping of that name.
+`plimsoll trace guess FILE` writes a first mapping.
 
 The numbers of rows read, dropped and repaired, and the assumptions, are printed
 on standard error and written to OUT.json.
 
 Examples:
   plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv -o facebook-2009.csv
+  plimsoll trace import cluster_job_log.json --from philly -o philly.parquet
+  plimsoll trace import log.csv --map log.toml -o trace.csv
+  plimsoll trace import log.csv -o trace.csv \\
+      --map job=id,user=team,submit=queued,duration=end-start,cpu=cores
+  plimsoll trace import --print-map slurm > my-slurm.toml
   plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv --from swim \\
       --set swim.map_bytes=134217728 --tenants zipf:20:1.1 -o zipf.csv
-  plimsoll trace import batch_task.csv --from alibaba-2017 \\
-      --set alibaba-2017.jobs=job -o alibaba.parquet
   zcat NASA-iPSC-1993-3.1-cln.swf.gz |
-      plimsoll trace import - --from swf > nasa.csv", listed()), mut_arg("from", |from| from.visible_alias("format")))]
+      plimsoll trace import - --from swf > nasa.csv", listed()), mut_arg("from", |from| {
+    from.visible_alias("format").help("Format of the files, if it is not recognised: a name of the list below")
+}))]
 pub struct Args {
-    /// The file, or - for standard input
-    file: PathBuf,
+    /// The files of one log, or - for standard input
+    #[arg(required_unless_present = "print_map", value_name = "FILE")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     rows: RowOptions,
+    /// A file of a mapping, or COLUMN=EXPRESSION,...; may be given several times
+    #[arg(long, value_name = "MAP")]
+    map: Vec<String>,
+    /// Print the shipped mapping of a format
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "map", "from"])]
+    print_map: Option<String>,
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -39,13 +59,25 @@ pub struct Args {
 
 /// Lists the formats, one per line.
 fn listed() -> String {
-    let line = |format: &Format| format!("  {:<13} {}", format.name(), format.row().about);
-    Format::ALL.iter().map(line).collect::<Vec<_>>().join("\n")
+    let formats = Format::ALL.iter().map(|format| (format.name(), format.row().about.to_owned()));
+    let shipped = SHIPPED.iter().map(|shipped| (shipped.name, shipped.about()));
+    let line = |(name, about): (&str, String)| format!("  {name:<22} {}", about.split(':').next().unwrap_or_default());
+    formats.chain(shipped).map(line).collect::<Vec<_>>().join("\n")
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(name) = &args.print_map {
+        return print::out(find_shipped("--print-map", name, &[])?.text);
+    }
     let target = SaveTarget::parse(args.output.as_deref())?;
-    let opened = Opened::new(&args.file, &args.rows, None)?;
+    if let Some(mapping) = args.mapping()? {
+        return args.import(&mapping, &target, context);
+    }
+    let [file] = &args.files[..] else {
+        let expected = "one file, or --map or --from with a format of several files";
+        return Err(Error::plan("FILE", format!("{} files", args.files.len()), expected));
+    };
+    let opened = Opened::new(file, &args.rows, None)?;
     let mut facts = Map::new();
     facts.insert("source".into(), opened.name().into());
     facts.insert("source_blake3".into(), opened.input.digest()?.into());
@@ -59,4 +91,90 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
     }
     save(&|| opened.source(&context.stop), &target, facts, context)
+}
+
+/// Finds a shipped mapping. Errors: [`Error::Plan`] at `option`, also with the names `others`.
+fn find_shipped(option: &str, name: &str, others: &[&str]) -> Result<&'static Shipped> {
+    Shipped::find(name).ok_or_else(|| {
+        let known = || others.iter().copied().chain(SHIPPED.iter().map(|shipped| shipped.name));
+        let names = known().collect::<Vec<_>>().join(", ");
+        Error::plan(option, format!("'{name}'"), format!("{names}{}", did_you_mean(name, known())))
+    })
+}
+
+impl Args {
+    /// Returns the mapping of the command line, or the shipped mapping that recognises the first file. Returns `None` for a canonical trace
+    /// and for a format without a mapping.
+    fn mapping(&self) -> Result<Option<Mapping>> {
+        let formats: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+        let from = self.rows.from.as_deref();
+        if let Some(name) = from.filter(|name| !formats.contains(name)) {
+            let shipped = find_shipped("--from", name, &formats)?;
+            return read_mapping(Some(shipped), &self.map).map(Some);
+        }
+        if !self.map.is_empty() {
+            if let Some(name) = from {
+                let expected = "a format with a mapping; --print-map lists them";
+                return Err(Error::plan("--from", format!("'{name}' with --map"), expected));
+            }
+            return read_mapping(None, &self.map).map(Some);
+        }
+        // Standard input can be read only once; it is recognised if the whole input is in memory.
+        if from.is_some() || self.files.iter().any(|file| file == Path::new("-")) {
+            return Ok(None);
+        }
+        for file in &self.files {
+            let input = Input::open(file)?;
+            if detect(&input)?.is_none()
+                && let Some(shipped) = recognise(&input)?
+            {
+                return shipped.mapping().map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Imports the files by a mapping.
+    fn import(&self, mapping: &Mapping, target: &SaveTarget, context: &Context) -> Result<()> {
+        if let Some(set) = self.rows.set.first() {
+            let expected = "parameters only of swim, alibaba-2017, swf and openb; --map changes a mapping";
+            return Err(Error::plan("--set", format!("'{set}'"), expected));
+        }
+        if let Some(resource) = self.rows.resource.first() {
+            let expected = "resources = [\"NAME\"] in the mapping";
+            return Err(Error::plan("--resource", format!("'{resource}'"), expected));
+        }
+        let inputs = self.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>>>()?;
+        let options = ImportOptions { strict: self.rows.strict, tenants: self.rows.options()?.tenants };
+        let workload = import(mapping, &inputs, options).map_err(|error| match error {
+            Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
+            error => error,
+        })?;
+        inputs.iter().try_for_each(Input::check)?;
+        report::lines(&workload.quality).iter().for_each(|line| context.print_message(line));
+        let open = || Ok(Watched::new(Box::new(workload.source()), &context.stop));
+        save(&open, target, self.facts(&workload, &inputs)?, context)
+    }
+
+    /// Returns the facts for `OUT.json`: the files with their digests, and the mapping unless it is shipped.
+    fn facts(&self, workload: &Workload, inputs: &[Input]) -> Result<Map<String, Value>> {
+        let name =
+            |input: &Input| input.path().file_name().map_or("log".into(), |name| name.to_string_lossy()).into_owned();
+        let (mut names, mut digests) = (Vec::new(), Vec::new());
+        for input in inputs {
+            names.push(Value::from(name(input)));
+            digests.push(Value::from(input.digest()?));
+        }
+        let one = |mut values: Vec<Value>| if values.len() == 1 { values.swap_remove(0) } else { Value::Array(values) };
+        let mut facts = Map::new();
+        facts.insert("source".into(), one(names));
+        facts.insert("source_blake3".into(), one(digests));
+        facts.extend(report::json(&workload.quality));
+        let texts = self.map.iter().map(|map| read_text(Path::new(map)).unwrap_or_else(|_| map.clone()));
+        let texts: Vec<Value> = texts.map(Value::from).collect();
+        if !texts.is_empty() {
+            facts.insert("mapping".into(), texts.into());
+        }
+        Ok(facts)
+    }
 }

@@ -2,6 +2,7 @@
 
 mod figures;
 mod generate;
+mod guess;
 mod head;
 mod import;
 mod load;
@@ -27,6 +28,7 @@ use watched::Watched;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll trace import FB-2009_samples_24_times_1hr_0.tsv -o facebook-2009.csv
+  plimsoll trace guess log.csv -o log.toml
   plimsoll trace generate facebook --seed 1 -o facebook.parquet
   plimsoll trace stats facebook
   plimsoll trace head facebook.parquet
@@ -39,6 +41,7 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     Import(import::Args),
+    Guess(guess::Args),
     Generate(generate::Args),
     Stats(stats::Args),
     Head(head::Args),
@@ -98,6 +101,7 @@ impl RowOptions {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.verb {
         Verb::Import(args) => import::run(args, context),
+        Verb::Guess(args) => guess::run(args, context),
         Verb::Generate(args) => generate::run(args, context),
         Verb::Stats(args) => stats::run(args, context),
         Verb::Head(args) => head::run(args, context),

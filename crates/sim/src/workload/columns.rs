@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::assemble::shorten;
-use super::unknown::{error, listed, renames, synonym};
+use super::unknown::{error, guess_command, listed, renames, synonym};
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{Dim, MAX_DIMS};
 
@@ -237,8 +237,9 @@ impl Columns {
         let renames = renames(header.clone(), &taken);
         let problem = format!(
             "is missing; expected job, user, submit_s, duration_s (or _ms, _us), resources such as cpu and memory_gib, \
-             and optional columns (docs/traces.md); found {}{renames}",
-            listed(header)
+             and optional columns (docs/traces.md); found {}{renames}; {}",
+            listed(header),
+            guess_command(path)
         );
         Error::trace(path, 1, missing, problem)
     }

@@ -102,13 +102,23 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     if more > 0 { format!("{text} and {more} more") } else { text }
 }
 
+/// Returns the advice for a log in another format: the commands that import it.
+pub(super) fn guess_command(path: &Path) -> String {
+    let name = path.display().to_string();
+    let name = if name == "standard input" { "-".to_owned() } else { name };
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte));
+    let name = if plain { name } else { format!("'{}'", name.replace('\'', "'\\''")) };
+    format!("other logs are imported with a mapping, and `plimsoll trace guess {name}` writes a first one")
+}
+
 /// Returns the error for a file with the description `looks`.
 pub(super) fn error(path: &Path, looks: &str) -> Error {
     let problem = format!(
         "is in no known format: {looks}; expected a canonical trace (CSV with commas or Parquet, with the columns job, \
          user, submit_s, duration_s and resources such as cpu and memory_gib) or a file in one of the formats {}, which \
-         --from names",
-        Format::names()
+         --from names; {}",
+        Format::names(),
+        guess_command(path)
     );
     Error::trace(path, 0, "", problem)
 }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use regex::Regex;
 
 use crate::clock::{Clock, zone};
-use crate::number::Number;
+use crate::number::Fraction;
 use crate::value::{Value, Valued};
 
 /// A function. Without a value in one of its arguments the result is missing, except for the functions of missing values.
@@ -61,13 +61,13 @@ functions! {
         "the first value that is not missing";
     "min", "min(number, ...)", 1..=MANY, None, false, |values, clock| extreme(values, clock, true), "the least number";
     "max", "max(number, ...)", 1..=MANY, None, false, |values, clock| extreme(values, clock, false), "the largest number";
-    "round", "round(number)", 1..=1, None, false, |values, clock| whole(values, clock, Number::round),
+    "round", "round(number)", 1..=1, None, false, |values, clock| rounded(values, clock, Fraction::round),
         "the nearest whole number";
-    "floor", "floor(number)", 1..=1, None, false, |values, clock| whole(values, clock, Number::floor),
+    "floor", "floor(number)", 1..=1, None, false, |values, clock| rounded(values, clock, Fraction::floor),
         "the whole number at or below";
-    "ceiling", "ceiling(number)", 1..=1, None, false, |values, clock| whole(values, clock, Number::ceiling),
+    "ceiling", "ceiling(number)", 1..=1, None, false, |values, clock| rounded(values, clock, Fraction::ceiling),
         "the whole number at or above";
-    "number", "number(text)", 1..=1, None, false, |values, _| Ok(optional(Number::parse(&text(&values[0])))),
+    "number", "number(text)", 1..=1, None, false, |values, _| Ok(optional(Fraction::parse(&text(&values[0])))),
         "the number in a text; missing if it is none";
     "time", "time(text), time(text, format) or time(text, format, zone)", 1..=3, None, false, time,
         "the seconds since 1970 of a time; missing if the text has another form";
@@ -80,7 +80,7 @@ functions! {
     "lower", "lower(text)", 1..=1, None, false, |values, _| Ok(Value::text(text(&values[0]).to_lowercase())),
         "the text in small letters";
     "length", "length(text)", 1..=1, None, false,
-        |values, _| Ok(Value::Number(Number::from(text(&values[0]).chars().count() as i64))), "the number of characters";
+        |values, _| Ok(Value::Number(Fraction::from(text(&values[0]).chars().count() as i64))), "the number of characters";
     "concat", "concat(text, ...)", 1..=MANY, None, false,
         |values, _| Ok(Value::text(values.iter().map(|value| text(value).into_owned()).collect::<String>())),
         "the texts joined";
@@ -109,12 +109,12 @@ fn text<'v>(value: &'v Value<'_>) -> Cow<'v, str> {
     }
 }
 
-fn optional<'a>(number: Option<Number>) -> Value<'a> {
+fn optional<'a>(number: Option<Fraction>) -> Value<'a> {
     number.map_or(Value::Missing, Value::Number)
 }
 
-fn numbers(values: &[Value<'_>], clock: &Clock) -> Valued<Vec<Number>> {
-    values.iter().map(|value| Ok(value.number(clock)?.unwrap_or(Number::ZERO))).collect()
+fn numbers(values: &[Value<'_>], clock: &Clock) -> Valued<Vec<Fraction>> {
+    values.iter().map(|value| Ok(value.number(clock)?.unwrap_or(Fraction::ZERO))).collect()
 }
 
 fn extreme<'a>(values: &[Value<'a>], clock: &Clock, least: bool) -> Valued<Value<'a>> {
@@ -122,9 +122,9 @@ fn extreme<'a>(values: &[Value<'a>], clock: &Clock, least: bool) -> Valued<Value
     Ok(optional(if least { numbers.min() } else { numbers.max() }))
 }
 
-fn whole<'a>(values: &[Value<'a>], clock: &Clock, convert: fn(Number) -> i128) -> Valued<Value<'a>> {
+fn rounded<'a>(values: &[Value<'a>], clock: &Clock, convert: fn(Fraction) -> i128) -> Valued<Value<'a>> {
     let number = numbers(values, clock)?.first().copied();
-    Ok(optional(number.and_then(|number| Number::fraction(convert(number), 1))))
+    Ok(optional(number.and_then(|number| Fraction::reduced(convert(number), 1))))
 }
 
 fn time<'a>(values: &[Value<'a>], clock: &Clock) -> Valued<Value<'a>> {
@@ -139,7 +139,7 @@ fn time<'a>(values: &[Value<'a>], clock: &Clock) -> Valued<Value<'a>> {
 
 fn part<'a>(values: &[Value<'a>], clock: &Clock) -> Valued<Value<'a>> {
     let (whole, separator) = (text(&values[0]), text(&values[1]));
-    let at = values[2].number(clock)?.and_then(Number::integer).and_then(|at| isize::try_from(at).ok());
+    let at = values[2].number(clock)?.and_then(Fraction::integer).and_then(|at| isize::try_from(at).ok());
     if separator.is_empty() {
         return Err("the separator of part() is empty".to_owned());
     }
@@ -193,20 +193,20 @@ fn find<'a>(values: &[Value<'a>], _: &Clock) -> Valued<Value<'a>> {
     Ok(found.map_or(Value::Missing, Value::text))
 }
 
-fn suffixed(text: &str, factor: impl Fn(&str) -> Option<Number>) -> Option<Number> {
+fn suffixed(text: &str, factor: impl Fn(&str) -> Option<Fraction>) -> Option<Fraction> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e' && c != 'E').unwrap_or(text.len());
     // `5E` is a suffix, `5e3` an exponent.
     let split = if text[..split].ends_with(['e', 'E']) { split - 1 } else { split };
-    Number::parse(&text[..split])?.times(factor(&text[split..])?)
+    Fraction::parse(&text[..split])?.times(factor(&text[split..])?)
 }
 
-fn power(base: i64, exponent: u32) -> Option<Number> {
-    Number::fraction(i128::from(base).checked_pow(exponent)?, 1)
+fn power(base: i64, exponent: u32) -> Option<Fraction> {
+    Fraction::reduced(i128::from(base).checked_pow(exponent)?, 1)
 }
 
 /// Reads a size in powers of 1024.
-pub fn bytes(text: &str) -> Option<Number> {
+pub fn bytes(text: &str) -> Option<Fraction> {
     suffixed(text, |suffix| {
         let letter = suffix.trim().to_ascii_uppercase();
         let letter = letter.trim_end_matches('B').trim_end_matches('I');
@@ -215,12 +215,12 @@ pub fn bytes(text: &str) -> Option<Number> {
 }
 
 /// Reads a quantity of Kubernetes.
-pub fn quantity(text: &str) -> Option<Number> {
+pub fn quantity(text: &str) -> Option<Fraction> {
     suffixed(text, |suffix| match suffix {
         "" => power(1, 1),
-        "m" => Number::fraction(1, 1000),
-        "u" => Number::fraction(1, 1_000_000),
-        "n" => Number::fraction(1, 1_000_000_000),
+        "m" => Fraction::reduced(1, 1000),
+        "u" => Fraction::reduced(1, 1_000_000),
+        "n" => Fraction::reduced(1, 1_000_000_000),
         _ => {
             let binary = suffix.strip_suffix('i');
             let letter = binary.unwrap_or(suffix);

@@ -1,6 +1,6 @@
 //! Splits an expression into tokens.
 
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,7 +8,7 @@ pub enum Token {
     /// A name, and whether it was written in backticks.
     Name(String, bool),
     /// A number.
-    Number(Number),
+    Number(Fraction),
     /// A text in quotes.
     Text(String),
     /// An operator or a bracket.
@@ -35,7 +35,7 @@ pub fn tokens(text: &str) -> Located<Vec<(Token, usize)>> {
             }
             '0'..='9' => {
                 let length = run(|c| c.is_ascii_alphanumeric() || c == '.');
-                let number = Number::parse(&rest[..length]);
+                let number = Fraction::parse(&rest[..length]);
                 (
                     Token::Number(number.ok_or_else(|| (place, format!("'{}' is not a number", &rest[..length])))?),
                     length,

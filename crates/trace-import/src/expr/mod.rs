@@ -11,38 +11,47 @@ mod tests;
 
 use std::cmp::Ordering;
 
-pub use functions::quantity;
-pub use parse::{Expression, Operator, WrittenName, parse};
+pub use functions::{bytes, quantity};
+pub use parse::{ExpressionTree, Operator, WrittenName, parse};
 
 use crate::clock::Clock;
 use crate::value::{Value, Valued};
 
+/// Returns the spellings and the meanings of all functions, for the documentation.
+pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    functions::FUNCTIONS.iter().map(|function| (function.usage, function.about))
+}
+
 /// The values of names in a row.
-pub trait Names<'a, N> {
+pub trait NameValues<'a, N> {
     /// Returns the value of a name. Errors: it cannot be read.
     fn value(&self, name: &N) -> Valued<Value<'a>>;
 }
 
 /// Computes the value of an expression. Errors: the problem with a value.
-pub fn evaluate<'a, N>(tree: &'a Expression<N>, names: &impl Names<'a, N>, clock: &Clock) -> Valued<Value<'a>> {
-    let of = |tree: &'a Expression<N>| evaluate(tree, names, clock);
+pub fn evaluate<'a, N>(
+    tree: &'a ExpressionTree<N>,
+    names: &impl NameValues<'a, N>,
+    clock: &Clock,
+) -> Valued<Value<'a>> {
+    let of = |tree: &'a ExpressionTree<N>| evaluate(tree, names, clock);
     Ok(match tree {
-        Expression::Name(name) => names.value(name)?,
-        Expression::Number(number) => Value::Number(*number),
-        Expression::Text(text) => Value::text(text.as_str()),
-        Expression::Truth(truth) => Value::Truth(*truth),
-        Expression::Missing => Value::Missing,
-        Expression::Negated(a) => {
+        ExpressionTree::Name(name) => names.value(name)?,
+        ExpressionTree::Number(number) => Value::Number(*number),
+        ExpressionTree::Text(text) => Value::text(text.as_str()),
+        ExpressionTree::Truth(truth) => Value::Truth(*truth),
+        ExpressionTree::Missing => Value::Missing,
+        ExpressionTree::Negated(a) => {
             of(a)?.number(clock)?.map_or(Value::Missing, |number| Value::Number(number.negated()))
         }
-        Expression::Not(a) => of(a)?.truth()?.map_or(Value::Missing, |truth| Value::Truth(!truth)),
-        Expression::If(parts) => match of(&parts[0])?.truth()? {
+        ExpressionTree::Not(a) => of(a)?.truth()?.map_or(Value::Missing, |truth| Value::Truth(!truth)),
+        ExpressionTree::If(parts) => match of(&parts[0])?.truth()? {
             None => Value::Missing,
             Some(true) => of(&parts[1])?,
             Some(false) => of(&parts[2])?,
         },
-        Expression::Binary(operator, a, b) => binary(*operator, of(a)?, || of(b), clock)?,
-        Expression::Call(function, arguments) => {
+        ExpressionTree::Binary(operator, a, b) => binary(*operator, of(a)?, || of(b), clock)?,
+        ExpressionTree::Call(function, arguments) => {
             let values = arguments.iter().map(of).collect::<Valued<Vec<_>>>()?;
             if !function.of_missing && values.iter().any(Value::is_missing) {
                 return Ok(Value::Missing);
@@ -90,7 +99,7 @@ fn binary<'a>(
                 Operator::Plus => a.plus(b),
                 Operator::Minus => a.minus(b),
                 Operator::Times => a.times(b),
-                _ if b == crate::number::Number::ZERO => return Err(format!("{a} is divided by 0")),
+                _ if b == crate::number::Fraction::ZERO => return Err(format!("{a} is divided by 0")),
                 _ => a.over(b),
             };
             Value::Number(result.ok_or("is too large")?)

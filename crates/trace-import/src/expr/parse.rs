@@ -7,7 +7,7 @@ use plimsoll_base::error::did_you_mean;
 
 use super::functions::{FUNCTIONS, Function};
 use super::lex::{Located, Token, tokens};
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// An operator of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub enum Operator {
 
 /// An expression over names of type `N`: text after parsing, positions after binding.
 #[derive(Clone, Debug)]
-pub enum Expression<N> {
+pub enum ExpressionTree<N> {
     /// A column or a named value.
     Name(N),
     /// A constant number.
-    Number(Number),
+    Number(Fraction),
     /// A constant text.
     Text(String),
     /// The constants `true` and `false`.
@@ -52,15 +52,15 @@ pub enum Expression<N> {
     /// No value.
     Missing,
     /// An operator of two values.
-    Binary(Operator, Box<Expression<N>>, Box<Expression<N>>),
+    Binary(Operator, Box<ExpressionTree<N>>, Box<ExpressionTree<N>>),
     /// `not`
-    Not(Box<Expression<N>>),
+    Not(Box<ExpressionTree<N>>),
     /// The sign `-`.
-    Negated(Box<Expression<N>>),
+    Negated(Box<ExpressionTree<N>>),
     /// `if CONDITION then A else B`
-    If(Box<[Expression<N>; 3]>),
+    If(Box<[ExpressionTree<N>; 3]>),
     /// A function.
-    Call(&'static Function, Vec<Expression<N>>),
+    Call(&'static Function, Vec<ExpressionTree<N>>),
 }
 
 /// A name in an expression, with the number of its first character.
@@ -72,27 +72,27 @@ pub struct WrittenName {
     pub place: usize,
 }
 
-impl<N> Expression<N> {
+impl<N> ExpressionTree<N> {
     /// Converts all names. Errors: the first error of `convert`.
-    pub fn bind<M, E>(&self, convert: &mut dyn FnMut(&N) -> Result<M, E>) -> Result<Expression<M>, E> {
+    pub fn bind<M, E>(&self, convert: &mut dyn FnMut(&N) -> Result<M, E>) -> Result<ExpressionTree<M>, E> {
         Ok(match self {
-            Expression::Name(name) => Expression::Name(convert(name)?),
-            Expression::Number(number) => Expression::Number(*number),
-            Expression::Text(text) => Expression::Text(text.clone()),
-            Expression::Truth(truth) => Expression::Truth(*truth),
-            Expression::Missing => Expression::Missing,
-            Expression::Binary(operator, a, b) => {
-                Expression::Binary(*operator, Box::new(a.bind(convert)?), Box::new(b.bind(convert)?))
+            ExpressionTree::Name(name) => ExpressionTree::Name(convert(name)?),
+            ExpressionTree::Number(number) => ExpressionTree::Number(*number),
+            ExpressionTree::Text(text) => ExpressionTree::Text(text.clone()),
+            ExpressionTree::Truth(truth) => ExpressionTree::Truth(*truth),
+            ExpressionTree::Missing => ExpressionTree::Missing,
+            ExpressionTree::Binary(operator, a, b) => {
+                ExpressionTree::Binary(*operator, Box::new(a.bind(convert)?), Box::new(b.bind(convert)?))
             }
-            Expression::Not(a) => Expression::Not(Box::new(a.bind(convert)?)),
-            Expression::Negated(a) => Expression::Negated(Box::new(a.bind(convert)?)),
-            Expression::If(parts) => {
+            ExpressionTree::Not(a) => ExpressionTree::Not(Box::new(a.bind(convert)?)),
+            ExpressionTree::Negated(a) => ExpressionTree::Negated(Box::new(a.bind(convert)?)),
+            ExpressionTree::If(parts) => {
                 let [a, b, c] = &**parts;
-                Expression::If(Box::new([a.bind(convert)?, b.bind(convert)?, c.bind(convert)?]))
+                ExpressionTree::If(Box::new([a.bind(convert)?, b.bind(convert)?, c.bind(convert)?]))
             }
-            Expression::Call(function, arguments) => {
+            ExpressionTree::Call(function, arguments) => {
                 let arguments = arguments.iter().map(|argument| argument.bind(convert));
-                Expression::Call(function, arguments.collect::<Result<_, E>>()?)
+                ExpressionTree::Call(function, arguments.collect::<Result<_, E>>()?)
             }
         })
     }
@@ -106,12 +106,12 @@ const DEEPEST: usize = 64;
 const OPERATORS: usize = 300;
 
 /// Parses an expression. Errors: the number of a character, and the problem.
-pub fn parse(text: &str) -> Located<Expression<WrittenName>> {
+pub fn parse(text: &str) -> Located<ExpressionTree<WrittenName>> {
     if text.len() > LONGEST {
         return Err((LONGEST, format!("an expression has at most {LONGEST} characters")));
     }
     let end = text.chars().count() + 1;
-    let mut parser = Parser { tokens: tokens(text)?, end, at: 0, depth: 0, operators: 0 };
+    let mut parser = ExpressionParser { tokens: tokens(text)?, end, at: 0, depth: 0, operators: 0 };
     let tree = parser.any()?;
     match parser.tokens.get(parser.at) {
         None => Ok(tree),
@@ -128,7 +128,7 @@ fn shown(token: &Token) -> String {
     }
 }
 
-struct Parser {
+struct ExpressionParser {
     tokens: Vec<(Token, usize)>,
     end: usize,
     at: usize,
@@ -136,9 +136,9 @@ struct Parser {
     operators: usize,
 }
 
-type Parsed = Located<Expression<WrittenName>>;
+type Parsed = Located<ExpressionTree<WrittenName>>;
 
-impl Parser {
+impl ExpressionParser {
     fn peek(&self) -> Option<&Token> {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
@@ -169,7 +169,7 @@ impl Parser {
         if self.skips_word(word) { Ok(()) } else { Err((place, format!("expected '{word}'"))) }
     }
 
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Parser) -> Located<T>) -> Located<T> {
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut ExpressionParser) -> Located<T>) -> Located<T> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err((self.place(), format!("an expression has at most {DEEPEST} nested parts")));
@@ -179,12 +179,12 @@ impl Parser {
         parsed
     }
 
-    fn binary(&mut self, operator: Operator, a: Expression<WrittenName>, b: Expression<WrittenName>) -> Parsed {
+    fn binary(&mut self, operator: Operator, a: ExpressionTree<WrittenName>, b: ExpressionTree<WrittenName>) -> Parsed {
         self.operators += 1;
         if self.operators > OPERATORS {
             return Err((self.place(), format!("an expression has at most {OPERATORS} operators")));
         }
-        Ok(Expression::Binary(operator, Box::new(a), Box::new(b)))
+        Ok(ExpressionTree::Binary(operator, Box::new(a), Box::new(b)))
     }
 
     fn any(&mut self) -> Parsed {
@@ -197,7 +197,7 @@ impl Parser {
             let yes = parser.any()?;
             parser.expect_word("else")?;
             let no = parser.any()?;
-            Ok(Expression::If(Box::new([condition, yes, no])))
+            Ok(ExpressionTree::If(Box::new([condition, yes, no])))
         })
     }
 
@@ -221,7 +221,7 @@ impl Parser {
 
     fn negation(&mut self) -> Parsed {
         if self.skips_word("not") {
-            return self.nested(|parser| Ok(Expression::Not(Box::new(parser.negation()?))));
+            return self.nested(|parser| Ok(ExpressionTree::Not(Box::new(parser.negation()?))));
         }
         let first = self.sum()?;
         let operators = [
@@ -273,7 +273,7 @@ impl Parser {
 
     fn signed(&mut self) -> Parsed {
         if self.skips("-") {
-            return self.nested(|parser| Ok(Expression::Negated(Box::new(parser.signed()?))));
+            return self.nested(|parser| Ok(ExpressionTree::Negated(Box::new(parser.signed()?))));
         }
         self.value()
     }
@@ -285,8 +285,8 @@ impl Parser {
         };
         self.at += 1;
         match token {
-            Token::Number(number) => Ok(Expression::Number(number)),
-            Token::Text(text) => Ok(Expression::Text(text)),
+            Token::Number(number) => Ok(ExpressionTree::Number(number)),
+            Token::Text(text) => Ok(ExpressionTree::Text(text)),
             Token::Sign("(") => {
                 let tree = self.any()?;
                 self.expect(")")?;
@@ -295,9 +295,11 @@ impl Parser {
             Token::Name(name, quoted) => {
                 if !quoted {
                     match name.as_str() {
-                        "missing" if !matches!(self.peek(), Some(Token::Sign("("))) => return Ok(Expression::Missing),
-                        "true" => return Ok(Expression::Truth(true)),
-                        "false" => return Ok(Expression::Truth(false)),
+                        "missing" if !matches!(self.peek(), Some(Token::Sign("("))) => {
+                            return Ok(ExpressionTree::Missing);
+                        }
+                        "true" => return Ok(ExpressionTree::Truth(true)),
+                        "false" => return Ok(ExpressionTree::Truth(false)),
                         "then" | "else" | "and" | "or" => {
                             return Err((place, format!("expected a value before '{name}'")));
                         }
@@ -307,7 +309,7 @@ impl Parser {
                         return self.call(&name, place);
                     }
                 }
-                Ok(Expression::Name(WrittenName { name, place }))
+                Ok(ExpressionTree::Name(WrittenName { name, place }))
             }
             Token::Sign(sign) => Err((place, format!("expected a value, not '{sign}'"))),
         }
@@ -336,12 +338,12 @@ impl Parser {
         }
         let constant = function.pattern.and_then(|at| arguments.get(at));
         match constant {
-            Some(Expression::Text(pattern)) => {
+            Some(ExpressionTree::Text(pattern)) => {
                 super::functions::check_pattern(pattern).map_err(|problem| (place, problem))?
             }
             Some(_) => return Err((place, format!("the pattern of {name} must be a text in quotes"))),
             None => {}
         }
-        Ok(Expression::Call(function, arguments))
+        Ok(ExpressionTree::Call(function, arguments))
     }
 }

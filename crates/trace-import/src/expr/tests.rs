@@ -4,29 +4,31 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-struct Row(BTreeMap<&'static str, &'static str>);
+struct LogRow(BTreeMap<&'static str, &'static str>);
 
-impl<'a> Names<'a, WrittenName> for Row {
+impl<'a> NameValues<'a, WrittenName> for LogRow {
     fn value(&self, name: &WrittenName) -> Valued<Value<'a>> {
         let text = self.0.get(name.name.as_str()).copied().unwrap_or_default();
         Ok(if text.is_empty() { Value::Missing } else { Value::text(text) })
     }
 }
 
-fn row() -> Row {
-    Row([
-        ("a", "6"),
-        ("b", "0.07"),
-        ("id", "9223372036854775807"),
-        ("state", "Pass"),
-        ("none", ""),
-        ("start", "2017-10-07 01:00:00"),
-        ("end", "2017-10-07 01:00:30.5"),
-        ("two words", "5"),
-        ("name", "J3_1_2"),
-        ("tres", "billing=4,cpu=4,gres/gpu:a100=8,gres/gpu=8,mem=16G"),
-    ]
-    .into())
+fn row() -> LogRow {
+    LogRow(
+        [
+            ("a", "6"),
+            ("b", "0.07"),
+            ("id", "9223372036854775807"),
+            ("state", "Pass"),
+            ("none", ""),
+            ("start", "2017-10-07 01:00:00"),
+            ("end", "2017-10-07 01:00:30.5"),
+            ("two words", "5"),
+            ("name", "J3_1_2"),
+            ("tres", "billing=4,cpu=4,gres/gpu:a100=8,gres/gpu=8,mem=16G"),
+        ]
+        .into(),
+    )
 }
 
 fn compute(text: &str) -> String {

@@ -6,9 +6,9 @@ use csv::ByteRecord;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::names::NameList;
 use plimsoll_sim::workload::Input;
-use plimsoll_store::parquet::{Bytes, Parquet};
+use plimsoll_store::parquet::{Bytes, LIST, Parquet};
 
-use super::{OpenFile, Row, Rows};
+use super::{LogRow, OpenFile, Rows};
 
 /// The number of rows that are read at a time.
 const SLICE: usize = 1 << 14;
@@ -28,9 +28,7 @@ pub fn open(input: &Input) -> Result<OpenFile> {
     let (mut columns, mut detected) = (Vec::new(), Vec::new());
     for (name, unreadable) in file.columns() {
         match unreadable {
-            Some(kind) if !kind.starts_with("list") => {
-                detected.push(format!("column {name} of type {kind} is not readable"))
-            }
+            Some(kind) if kind != LIST => detected.push(format!("column {name} of type {kind} is not readable")),
             _ => columns.push(name.clone()),
         }
     }
@@ -49,13 +47,16 @@ struct ParquetRows {
 }
 
 impl Rows for ParquetRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         if self.next >= self.file.rows() {
             return Ok(false);
         }
         if self.next >= self.read {
             let columns = self.file.read(self.read, SLICE)?;
-            let texts = columns.iter().map(|column| column.names().map_err(|problem| damaged(&self.path, &problem)));
+            let texts = columns.iter().map(|column| {
+                let texts = if column.has_lists() { column.joined(";") } else { column.names() };
+                texts.map_err(|problem| damaged(&self.path, &problem))
+            });
             self.slice = texts.collect::<Result<_>>()?;
             self.read += SLICE;
         }

@@ -1,4 +1,4 @@
-//! Lines of fields between separators.
+//! TextLines of fields between separators.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use csv::ByteRecord;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputRows, Separator};
 
-use super::{OpenFile, Row, Rows, delimiter_name};
+use super::{LogRow, OpenFile, Rows, delimiter_name};
 use crate::mapping::{Delimiter, TableSpec};
 
 /// The lines that are examined to detect a delimiter.
@@ -51,10 +51,10 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
         Delimiter::Byte(byte) => {
             let quoted = table.quotes.unwrap_or(matches!(byte, b',' | b';'));
             let separator = Separator::Other { byte, quoted, comment: table.comment };
-            Lines::Separated(InputRows::new(bytes, path, separator))
+            TextLines::Separated(InputRows::new(bytes, path, separator))
         }
         Delimiter::Blanks => {
-            Lines::Blanks { reader: BufReader::new(bytes), text: Vec::new(), line: 0, comment: table.comment }
+            TextLines::Blanks { reader: BufReader::new(bytes), text: Vec::new(), line: 0, comment: table.comment }
         }
     };
     let joint = match delimiter {
@@ -64,7 +64,7 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
     let mut rows = DelimitedRows { path: path.to_owned(), lines, fields: 0, overflow: table.overflow.then_some(joint) };
     let mut columns = table.columns.clone();
     if columns.is_empty() {
-        let mut header = Row::default();
+        let mut header = LogRow::default();
         if !rows.lines.read(path, &mut header)? {
             return Err(Error::trace(path, 0, "", "has no rows"));
         }
@@ -75,18 +75,18 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
 }
 
 /// The lines of a text, split into fields.
-enum Lines {
+enum TextLines {
     /// One character between fields.
     Separated(InputRows),
     /// Blanks between fields.
     Blanks { reader: BufReader<Box<dyn Read + Send>>, text: Vec<u8>, line: u64, comment: Option<u8> },
 }
 
-impl Lines {
+impl TextLines {
     /// Reads the next line that is neither blank nor a comment; returns whether there was one.
-    fn read(&mut self, path: &Path, row: &mut Row) -> Result<bool> {
+    fn read(&mut self, path: &Path, row: &mut LogRow) -> Result<bool> {
         match self {
-            Lines::Separated(rows) => match rows.read()? {
+            TextLines::Separated(rows) => match rows.read()? {
                 None => Ok(false),
                 Some(read) => {
                     row.line = read.line;
@@ -94,7 +94,7 @@ impl Lines {
                     Ok(true)
                 }
             },
-            Lines::Blanks { reader, text, line, comment } => loop {
+            TextLines::Blanks { reader, text, line, comment } => loop {
                 text.clear();
                 if reader.read_until(b'\n', text).map_err(|source| Error::io(path, source))? == 0 {
                     return Ok(false);
@@ -116,14 +116,14 @@ impl Lines {
 
 struct DelimitedRows {
     path: PathBuf,
-    lines: Lines,
+    lines: TextLines,
     fields: usize,
     /// The delimiter, if further ones belong to the last column.
     overflow: Option<u8>,
 }
 
 impl Rows for DelimitedRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         if !self.lines.read(&self.path, row)? {
             return Ok(false);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_base::error::{Error, Result};
 use serde_json::{Map, Value};
 
-use super::{JsonRecords, OpenFile, Row, Rows};
+use super::{JsonRecords, LogRow, OpenFile, Rows};
 use crate::mapping::TableSpec;
 
 /// The records that determine the columns.
@@ -112,7 +112,7 @@ struct JsonRows {
 }
 
 impl Rows for JsonRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         let (line, record) = match self.first.next() {
             Some(first) => first,
             None => match (self.next)(&mut self.bytes)? {
@@ -145,4 +145,50 @@ impl Rows for JsonRows {
     fn late_columns(&self) -> Vec<String> {
         self.late.iter().cloned().collect()
     }
+}
+
+/// Finds the path to the first array of objects in a document, from its beginning. It is empty for an array that is the document.
+pub fn find_records(head: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(head);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('[') {
+        return Vec::new();
+    }
+    // The keys of the objects that are open before the first array of objects.
+    let (mut path, mut key, mut rest) = (Vec::new(), String::new(), text);
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '"' => {
+                let end = end_of_text(rest);
+                let word = &rest[..end];
+                rest = rest.get(end + 1..).unwrap_or_default();
+                if rest.trim_start().starts_with(':') {
+                    key = word.to_owned();
+                }
+            }
+            '{' => path.push(std::mem::take(&mut key)),
+            '}' => {
+                path.pop();
+            }
+            '[' if rest.trim_start().starts_with('{') => {
+                path.push(key);
+                return path.into_iter().skip(1).collect();
+            }
+            _ => {}
+        }
+    }
+    Vec::new()
+}
+
+/// Returns the position of the quote that ends a text.
+fn end_of_text(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' if !escaped => return at,
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    text.len()
 }

@@ -15,6 +15,8 @@ use csv::ByteRecord;
 use plimsoll_base::error::{Error, Result, either};
 use plimsoll_sim::workload::Input;
 
+pub use delimited::detect_delimiter;
+pub use json::find_records;
 pub use records::JsonRecords;
 
 use crate::mapping::{Delimiter, FileForm, TableSpec};
@@ -25,7 +27,7 @@ pub const EXAMINED: usize = 64 * 1024;
 
 /// A row: its line (or the number of its record) and its fields.
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct LogRow {
     /// The line in the file, from 1; the number of the record in Parquet.
     pub line: u64,
     /// The fields in the order of the columns.
@@ -36,7 +38,7 @@ pub struct Row {
 pub trait Rows {
     /// Reads the next row into `row`; returns whether there was one. Errors: [`Error::Trace`] for a row that cannot be read; the next call
     /// continues behind it.
-    fn next(&mut self, row: &mut Row) -> Result<bool>;
+    fn next(&mut self, row: &mut LogRow) -> Result<bool>;
 
     /// Returns columns that were found later than the first records, and are not read.
     fn late_columns(&self) -> Vec<String> {
@@ -109,7 +111,10 @@ pub fn json_form(head: &[u8]) -> Option<FileForm> {
             let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
             let complete = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
             let first = lines.next().is_some_and(complete);
-            let more = lines.next().is_none_or(|line| line.starts_with(b"{"));
+            let more = match lines.next() {
+                Some(line) => line.starts_with(b"{"),
+                None => find_records(text).is_empty(),
+            };
             Some(if first && more { FileForm::JsonLines } else { FileForm::Json })
         }
         _ => None,
@@ -142,7 +147,16 @@ pub fn open(input: &Input, table: &TableSpec) -> Result<OpenFile> {
     let bytes = BufReader::with_capacity(EXAMINED, unpacked.reader);
     let mut file = match (reader, form) {
         (Some((_, Some(reader))), _) => readers::open(path, bytes, reader)?,
-        (_, FileForm::Json) => json::open_array(path, bytes, table)?,
+        (_, FileForm::Json) => {
+            let mut table = table.clone();
+            if table.records.is_empty() {
+                table.records = find_records(&unpacked.head);
+                if !table.records.is_empty() {
+                    detected.push(format!("records at {}", table.records.join(".")));
+                }
+            }
+            json::open_array(path, bytes, &table)?
+        }
         (_, FileForm::JsonLines) => json::open_lines(path, bytes, table)?,
         _ => delimited::open(path, Box::new(bytes), table, &unpacked.head)?,
     };

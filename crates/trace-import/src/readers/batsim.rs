@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Reader, items, text};
-use crate::number::Number;
+use super::{RecordReader, items, text};
+use crate::number::Fraction;
 
 /// The greatest depth of composed profiles.
 const DEEPEST: usize = 32;
@@ -12,7 +12,7 @@ const DEEPEST: usize = 32;
 const KEYS: [&str; 6] = ["id", "subtime", "res", "profile", "walltime", "extra_data"];
 
 /// One row for each job, with the type and the duration of its profile.
-pub static READER: Reader = Reader {
+pub static READER: RecordReader = RecordReader {
     name: "batsim",
     columns: &[
         "id",
@@ -49,15 +49,18 @@ pub static READER: Reader = Reader {
 };
 
 /// Returns the seconds of a profile, or `None` if they depend on a simulation.
-fn duration(profiles: &Map<String, Value>, name: &str, depth: usize) -> Option<Number> {
+fn duration(profiles: &Map<String, Value>, name: &str, depth: usize) -> Option<Fraction> {
     let profile = profiles.get(name)?;
     match text(&profile["type"]).as_str() {
-        "delay" => Number::parse(&text(&profile["delay"])),
+        "delay" => Fraction::parse(&text(&profile["delay"])),
         "composed" | "sequence" if depth > 0 => {
-            let repeat =
-                if profile["repeat"].is_null() { Number::from(1) } else { Number::parse(&text(&profile["repeat"]))? };
+            let repeat = if profile["repeat"].is_null() {
+                Fraction::from(1)
+            } else {
+                Fraction::parse(&text(&profile["repeat"]))?
+            };
             let parts = items(&profile["seq"]).iter().map(|part| duration(profiles, &text(part), depth - 1));
-            let sum = parts.into_iter().try_fold(Number::ZERO, |sum, part| sum.plus(part?))?;
+            let sum = parts.into_iter().try_fold(Fraction::ZERO, |sum, part| sum.plus(part?))?;
             sum.times(repeat)
         }
         _ => None,

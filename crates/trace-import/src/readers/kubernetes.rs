@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Reader, items, text};
+use super::{RecordReader, items, text};
 use crate::expr::quantity;
-use crate::number::Number;
+use crate::number::Fraction;
 
 /// The columns of resources and their names in Kubernetes.
 const RESOURCES: [&str; 3] = ["cpu", "memory", "nvidia.com/gpu"];
 
 /// One row for each pod, with its requests (memory in bytes).
-pub static READER: Reader = Reader {
+pub static READER: RecordReader = RecordReader {
     name: "kubernetes",
     columns: &[
         "namespace",
@@ -77,16 +77,16 @@ fn requests(spec: &Value) -> Result<[String; 3], String> {
     {
         return Ok([none(), none(), none()]);
     }
-    let amount = |amounts: &Value, resource: &str| -> Result<Number, String> {
+    let amount = |amounts: &Value, resource: &str| -> Result<Fraction, String> {
         let given = text(&amounts[resource]);
         if given.is_empty() {
-            return Ok(Number::ZERO);
+            return Ok(Fraction::ZERO);
         }
         quantity(&given).ok_or_else(|| format!("'{}' is no quantity of {resource}", crate::value::short(&given)))
     };
     let mut texts = [none(), none(), none()];
     for (demand, resource) in texts.iter_mut().zip(RESOURCES) {
-        let mut sum = Number::ZERO;
+        let mut sum = Fraction::ZERO;
         for container in items(&spec["containers"]) {
             sum = sum
                 .plus(amount(&container["resources"]["requests"], resource)?)

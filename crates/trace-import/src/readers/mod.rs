@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_base::error::{Error, Result};
 use serde_json::Value;
 
-use crate::input::{JsonRecords, OpenFile, Row, Rows};
+use crate::input::{JsonRecords, LogRow, OpenFile, Rows};
 
 /// The declaration of a reader.
-pub struct Reader {
+pub struct RecordReader {
     /// The name in mappings.
     pub name: &'static str,
     /// The columns of its rows.
@@ -28,15 +28,15 @@ pub struct Reader {
 }
 
 /// All readers.
-pub static READERS: &[&Reader] = &[&batsim::READER, &kubernetes::READER, &philly::READER];
+pub static READERS: &[&RecordReader] = &[&batsim::READER, &kubernetes::READER, &philly::READER];
 
 /// Finds a reader by its name.
-pub fn find(name: &str) -> Option<&'static Reader> {
+pub fn find(name: &str) -> Option<&'static RecordReader> {
     READERS.iter().copied().find(|reader| reader.name == name)
 }
 
 /// Opens a document with a reader.
-pub fn open(path: &Path, mut bytes: impl BufRead + 'static, reader: &'static Reader) -> Result<OpenFile> {
+pub fn open(path: &Path, mut bytes: impl BufRead + 'static, reader: &'static RecordReader) -> Result<OpenFile> {
     let columns = reader.columns.iter().map(|name| (*name).to_owned()).collect();
     let next: NextRecord = match reader.records {
         Some(keys) => {
@@ -64,7 +64,7 @@ type NextRecord = Box<dyn FnMut(&mut Vec<u8>) -> Result<Option<u64>>>;
 
 struct ReaderRows {
     path: PathBuf,
-    reader: &'static Reader,
+    reader: &'static RecordReader,
     next: NextRecord,
     bytes: Vec<u8>,
     /// Converted rows with their lines.
@@ -72,7 +72,7 @@ struct ReaderRows {
 }
 
 impl Rows for ReaderRows {
-    fn next(&mut self, row: &mut Row) -> Result<bool> {
+    fn next(&mut self, row: &mut LogRow) -> Result<bool> {
         loop {
             if let Some((line, fields)) = self.rows.pop_front() {
                 row.line = line;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Reader, items, text};
+use super::{RecordReader, items, text};
 
 /// One row for each job: the first start, the end of the last attempt, the GPUs of the largest attempt.
-pub static READER: Reader = Reader {
+pub static READER: RecordReader = RecordReader {
     name: "philly",
     columns: &["jobid", "user", "vc", "status", "submitted_time", "attempts", "start_time", "end_time", "gpus"],
     records: Some(&[]),

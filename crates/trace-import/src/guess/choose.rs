@@ -1,0 +1,316 @@
+//! Chooses columns of a log for the columns of a trace, by their names and values.
+
+use super::profile::Profile;
+
+/// Names of columns with the same content, without separators and in small letters; the first ones are preferred.
+const JOB: &[&str] = &[
+    "jobid",
+    "jobidraw",
+    "jobname",
+    "job",
+    "jobnumber",
+    "applicationid",
+    "appid",
+    "workflowid",
+    "collectionid",
+    "podname",
+    "pod",
+    "vmid",
+    "containerid",
+    "runid",
+    "requestid",
+    "uuid",
+    "id",
+    "taskid",
+    "name",
+];
+const USER: &[&str] = &[
+    "user",
+    "username",
+    "userid",
+    "uid",
+    "owner",
+    "submitter",
+    "tenant",
+    "tenantid",
+    "account",
+    "organization",
+    "org",
+    "team",
+    "group",
+    "groupid",
+    "project",
+    "subscriptionid",
+    "namespace",
+    "vc",
+    "virtualcluster",
+    "queue",
+    "cluster",
+];
+const SUBMIT: &[&str] = &[
+    "submit",
+    "submittime",
+    "submittedtime",
+    "submitted",
+    "submittedat",
+    "submitts",
+    "tssubmit",
+    "submissiontime",
+    "submission",
+    "subtime",
+    "arrival",
+    "arrivaltime",
+    "creationtime",
+    "createtime",
+    "createdat",
+    "created",
+    "creationtimestamp",
+    "taskcreatetime",
+    "queued",
+    "queuetime",
+    "queuedat",
+    "enqueuetime",
+    "timestamp",
+    "time",
+];
+const START: &[&str] = &[
+    "start",
+    "starttime",
+    "startedat",
+    "started",
+    "startts",
+    "begin",
+    "begintime",
+    "launchtime",
+    "scheduledtime",
+    "scheduled",
+    "runstart",
+];
+const END: &[&str] = &[
+    "end",
+    "endtime",
+    "endedat",
+    "ended",
+    "endts",
+    "finish",
+    "finishtime",
+    "finished",
+    "finishedat",
+    "stop",
+    "stoptime",
+    "completiontime",
+    "completed",
+    "completedat",
+    "deletiontime",
+    "deleted",
+];
+const DURATION: &[&str] = &[
+    "duration",
+    "durations",
+    "durationsec",
+    "durationseconds",
+    "durationms",
+    "durationus",
+    "runtime",
+    "runtimes",
+    "runtimesec",
+    "runtimems",
+    "elapsed",
+    "elapsedraw",
+    "elapseds",
+    "servicetime",
+    "executiontime",
+    "exectime",
+    "walltimeused",
+    "lifetime",
+    "jct",
+];
+const TASKS: &[&str] = &[
+    "tasks",
+    "numtasks",
+    "taskcount",
+    "taskscount",
+    "instnum",
+    "instancenum",
+    "instances",
+    "numinstances",
+    "workernum",
+    "numworkers",
+    "workers",
+    "replicas",
+    "nnodes",
+    "nodenum",
+    "nodes",
+];
+const CPU: &[&str] = &[
+    "cpu",
+    "cpus",
+    "cores",
+    "ncpus",
+    "cpunum",
+    "numcpus",
+    "cpucount",
+    "cpurequest",
+    "requestcpu",
+    "cpurequested",
+    "reqcpus",
+    "allocpus",
+    "alloccpus",
+    "plancpu",
+    "vcpus",
+    "vcpu",
+    "corecount",
+    "numcores",
+    "ncores",
+    "processors",
+    "procs",
+    "cpumilli",
+];
+const GPU: &[&str] = &[
+    "gpu",
+    "gpus",
+    "numgpus",
+    "gpunum",
+    "gpucount",
+    "ngpus",
+    "gpurequest",
+    "requestgpu",
+    "reqgpus",
+    "plangpu",
+    "numgpu",
+    "gpumilli",
+];
+const ESTIMATE: &[&str] =
+    &["estimate", "timelimit", "timelimitraw", "walltime", "requestedtime", "reqtime", "timerequested"];
+const STATE: &[&str] = &["state", "status", "phase", "jobstatus", "jobstate", "exitstatus", "result"];
+
+/// The columns that were found.
+#[derive(Debug, Default)]
+pub struct Choice<'p> {
+    /// The job.
+    pub job: Option<&'p Profile>,
+    /// The user.
+    pub user: Option<&'p Profile>,
+    /// The time of submission.
+    pub submit: Option<&'p Profile>,
+    /// The start.
+    pub start: Option<&'p Profile>,
+    /// The end.
+    pub end: Option<&'p Profile>,
+    /// The duration.
+    pub duration: Option<&'p Profile>,
+    /// The number of tasks.
+    pub tasks: Option<&'p Profile>,
+    /// Cores.
+    pub cpu: Option<&'p Profile>,
+    /// GPUs.
+    pub gpu: Option<&'p Profile>,
+    /// Memory.
+    pub memory: Option<&'p Profile>,
+    /// The estimate of the duration.
+    pub estimate: Option<&'p Profile>,
+    /// The state of the job.
+    pub state: Option<&'p Profile>,
+}
+
+/// Returns a name in small letters and without separators.
+pub fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn find<'p>(profiles: &'p [Profile], names: &[&str], fits: fn(&Profile) -> bool) -> Option<&'p Profile> {
+    let with = |name: &&str| {
+        // A name may have a unit behind it.
+        let same = |profile: &&Profile| {
+            let own = plain(&profile.name);
+            let rest = own.strip_prefix(*name);
+            rest.is_some_and(|rest| ["", "s", "sec", "secs", "seconds", "ms", "us"].contains(&rest)) && fits(profile)
+        };
+        profiles.iter().find(same)
+    };
+    names.iter().find_map(with)
+}
+
+impl<'p> Choice<'p> {
+    /// Chooses columns.
+    pub fn new(profiles: &'p [Profile]) -> Choice<'p> {
+        let any = |profile: &Profile| profile.values > 0;
+        Choice {
+            job: find(profiles, JOB, any),
+            user: find(profiles, USER, any),
+            submit: find(profiles, SUBMIT, Profile::is_time),
+            start: find(profiles, START, Profile::is_time),
+            end: find(profiles, END, Profile::is_time),
+            duration: find(profiles, DURATION, Profile::is_number),
+            tasks: find(profiles, TASKS, Profile::is_number),
+            cpu: find(profiles, CPU, Profile::is_number),
+            gpu: find(profiles, GPU, Profile::is_number),
+            memory: profiles.iter().find(|profile| {
+                let name = plain(&profile.name);
+                (name.contains("mem") || name.contains("ram"))
+                    && !name.contains("param")
+                    && !name.contains("used")
+                    && (profile.is_number() || profile.sizes > 0)
+            }),
+            estimate: find(profiles, ESTIMATE, Profile::is_number),
+            state: find(profiles, STATE, |profile| (1..=20).contains(&profile.distinct.len()) && profile.values > 0),
+        }
+    }
+
+    /// Returns the columns that are used.
+    pub fn used(&self) -> Vec<&str> {
+        let all = [
+            self.job,
+            self.user,
+            self.submit,
+            self.start,
+            self.end,
+            self.duration,
+            self.tasks,
+            self.cpu,
+            self.gpu,
+            self.memory,
+            self.estimate,
+            self.state,
+        ];
+        all.into_iter().flatten().map(|profile| profile.name.as_str()).collect()
+    }
+}
+
+/// A unit of time with the suffix of a column of a trace, and whether it is certain.
+pub struct TimeUnit {
+    /// `""`, `"_ms"` or `"_us"`.
+    pub suffix: &'static str,
+    /// The reason.
+    pub reason: &'static str,
+    /// Whether the user should check it.
+    pub uncertain: bool,
+}
+
+/// Derives the unit of a column of times or durations.
+pub fn time_unit(profile: &Profile, is_instant: bool) -> TimeUnit {
+    let name = profile.name.to_ascii_lowercase();
+    let unit = |suffix, reason, uncertain| TimeUnit { suffix, reason, uncertain };
+    if !profile.is_number() {
+        return unit("", "a time in text", false);
+    }
+    for (ends, suffix, reason) in [
+        (&["_ms", "(ms)", "millis", "milliseconds"][..], "_ms", "milliseconds by its name"),
+        (&["_us", "(us)", "micros", "microseconds"][..], "_us", "microseconds by its name"),
+        (&["_s", "(s)", "_sec", "seconds", "elapsedraw"][..], "", "seconds by its name"),
+    ] {
+        if ends.iter().any(|end| name.ends_with(end)) {
+            return unit(suffix, reason, false);
+        }
+    }
+    match profile.most() {
+        most if is_instant && (1e14..1e17).contains(&most) => {
+            unit("_us", "microseconds since 1970 by their size", false)
+        }
+        most if is_instant && (1e11..1e14).contains(&most) => {
+            unit("_ms", "milliseconds since 1970 by their size", false)
+        }
+        most if is_instant && (5e8..1e10).contains(&most) => unit("", "seconds since 1970 by their size", false),
+        _ => unit("", "seconds are assumed", true),
+    }
+}

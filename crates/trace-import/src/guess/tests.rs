@@ -1,0 +1,92 @@
+//! Tests of guessed mappings.
+
+use plimsoll_base::tree::Place;
+use plimsoll_sim::workload::Input;
+
+use super::guess;
+use crate::mapping::Mapping;
+use crate::run::{ImportOptions, import};
+
+fn input(name: &str, text: &str) -> Input {
+    Input::Bytes(name.into(), text.as_bytes().to_vec().into())
+}
+
+fn guessed(text: &str) -> String {
+    guess(&[input("log.csv", text)]).expect("readable")
+}
+
+#[test]
+fn an_ordinary_log_needs_no_answer() {
+    let log = "JobID,User,SubmitTime,StartTime,EndTime,FoldState,NumGPUs,MemGB,note\n\
+               7,ann,2026-01-01T00:00:00Z,2026-01-01T00:01:00Z,2026-01-01T00:03:00Z,done,2,16,x\n\
+               8,bob,2026-01-01T00:00:30Z,2026-01-01T00:01:00Z,2026-01-01T00:02:00Z,failed,1,8,\n";
+    let text = guessed(log);
+    for want in [
+        "job = \"JobID\"",
+        "user = \"User\"",
+        "submit = \"SubmitTime\"",
+        "duration = \"EndTime - StartTime\"",
+        "gpu = \"NumGPUs\"",
+        "memory_gib = \"MemGB\"",
+        "values of FoldState: done (1), failed (1)",
+        "# \"note\" = \"ignored: ?\"",
+        "#   JobID=7 User=ann",
+        "#   7,ann,0,120000000",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    let mapping = Mapping::parse("mapping", &Place::whole_text("guess", text)).expect("a mapping");
+    let workload = import(&mapping, &[input("log.csv", log)], ImportOptions::default()).expect("an import");
+    assert_eq!(workload.sets.len(), 2);
+}
+
+#[test]
+fn questions_about_required_columns_prevent_an_import() {
+    for (log, want) in [
+        ("id;who;when\n1;a;5\n", "# duration = \"?\"   # needed"),
+        ("id,submit,finish,cpu\n1,5,9,1\n", "finish seems to be the end, no column the start"),
+        ("id,submit,runtime\n1,5,9\n", "# cpu = \"?\"   # needed"),
+        ("1,2,3\n4,5,6\n", "columns = [\"column_1\", \"column_2\", \"column_3\"]"),
+        (
+            "id,submit,duration,cpu\n1,05/04/2026 10:00,9,1\n",
+            "# format = \"?\"   # needed; all values fit %d/%m/%Y %H:%M and %m/%d/%Y %H:%M",
+        ),
+    ] {
+        let text = guessed(log);
+        assert!(text.contains(want) && text.contains("No rows of a trace yet"), "{want}: {text}");
+    }
+}
+
+#[test]
+fn units_follow_from_sizes_and_names() {
+    for (log, want) in [
+        (
+            "id,submit,duration_ms,cpu\n1,1490000000000,9,1\n",
+            "submit_ms = \"submit\"   # by its name; milliseconds since 1970",
+        ),
+        ("id,submit,duration_ms,cpu\n1,1490000000000,9,1\n", "duration_ms = \"duration_ms\""),
+        ("id,submit,duration,cpu\n1,5,9,1\n", "seconds are assumed"),
+        ("id,submit,duration,cpu milli\n1,5,9,500\n", "cpu = \"`cpu milli` / 1000\""),
+        ("id,submit,duration,cpu,mem\n1,5,9,1,16G\n", "bytes(mem) / 1073741824"),
+        ("id,submit,duration,cpu,mem\n1,5,9,1,16\n", "# memory_gib = \"mem\"   # ? the unit"),
+        ("id,submit,duration,cpu\n1,5,9,-1\n2,5,9,1\n", "# missing = [\"-1\"]   # ?"),
+    ] {
+        let text = guessed(log);
+        assert!(text.contains(want), "{want}: {text}");
+    }
+}
+
+#[test]
+fn json_and_known_formats_are_described() {
+    let text = guess(&[input(
+        "log.json",
+        "{\"meta\": {\"n\": 1}, \"data\": {\"jobs\": [{\"id\": 1, \"submit\": 2, \"runtime\": 3, \"cpus\": 4}]}}",
+    )])
+    .expect("readable");
+    assert!(text.contains("records = \"data.jobs\"") && text.contains("cpu = \"cpus\""), "{text}");
+    let text =
+        guess(&[input("x.swf", "; Version: 2.2\n1 0 5 14 8 -1 9 64 -1 -1 1 7 1 -1 -1 -1 -1 -1\n")]).expect("readable");
+    assert!(text.contains("plimsoll trace import x.swf --from swf"), "{text}");
+    let text = guessed("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n");
+    assert!(text.contains("recognised by its content as philly-extract") && text.contains("mapping = 1"), "{text}");
+}

@@ -1,0 +1,112 @@
+//! `plimsoll trace import --map` and `plimsoll trace guess` on the command line.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::replay::{plimsoll, run, said};
+
+const LOG: &str = "id;team;queued;began;done;gpus;note\n\
+                   1;a;2026-03-29 01:00:00;2026-03-29 01:30:00;2026-03-29 03:30:00;2;x\n\
+                   2;b;2026-03-29 00:30:00;;;1;\n\
+                   3;b;2026-03-29 00:45:00;2026-03-29 00:50:00;2026-03-29 00:50:30;1;\n";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("log.csv"), LOG).expect("writable");
+    folder
+}
+
+fn trace(arguments: &[&str], within: &Path) -> Output {
+    let all: Vec<&str> = ["trace"].into_iter().chain(arguments.iter().copied()).collect();
+    run(plimsoll(&all).current_dir(within))
+}
+
+/// Returns the message of a command that is refused.
+fn refused(arguments: &[&str], within: &Path) -> String {
+    let output = trace(arguments, within);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", said(&output));
+    said(&output)
+}
+
+#[test]
+fn a_short_mapping_imports_a_log_and_reports_every_row() {
+    let folder = folder();
+    let map = "job=id,user=team,submit=queued,duration=done-began,gpu=gpus";
+    let zone = "time.zone=Europe/Berlin";
+    let output = trace(&["import", "log.csv", "--map", map, "--map", zone, "-o", "out.csv"], folder.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let written = std::fs::read_to_string(folder.path().join("out.csv")).expect("the trace");
+    // Clocks are set forward at 2 o'clock, so job 1 takes an hour.
+    assert_eq!(written, "job,user,submit_us,duration_us,gpu\n3,b,0,30000000,1\n1,a,900000000,3600000000,2\n");
+    for want in
+        ["3 rows read, 2 kept", "dropped 1: no duration (line 3)", "does not name: note", "time.zone = Europe/Berlin"]
+    {
+        assert!(said(&output).contains(want), "{want}: {}", said(&output));
+    }
+    let report = std::fs::read_to_string(folder.path().join("out.csv.json")).expect("the report");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((report["rows_in"].as_u64(), report["mapping"][0].as_str()), (Some(3), Some(map)));
+}
+
+#[test]
+fn a_guessed_mapping_can_be_imported() {
+    let folder = folder();
+    let output = trace(&["guess", "log.csv", "-o", "map.toml"], folder.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let text = std::fs::read_to_string(folder.path().join("map.toml")).expect("the mapping");
+    assert!(text.contains("submit = \"queued\"") && text.contains("# duration = \"?\"   # needed"), "{text}");
+    let message = refused(&["import", "log.csv", "--map", "map.toml", "-o", "out.csv"], folder.path());
+    assert!(message.contains("map.toml: line") && message.contains("'duration' is missing"), "{message}");
+    let answered = text.replace("# duration = \"?\"", "duration = \"done - began\"");
+    std::fs::write(folder.path().join("map.toml"), answered).expect("writable");
+    let output = trace(&["import", "log.csv", "--map", "map.toml", "-o", "out.csv"], folder.path());
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn shipped_mappings_are_printed_and_recognised() {
+    let folder = folder();
+    let printed = trace(&["import", "--print-map", "philly-extract"], folder.path());
+    std::fs::write(folder.path().join("mine.toml"), &printed.stdout).expect("writable");
+    let log = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n";
+    std::fs::write(folder.path().join("extract.csv"), log).expect("writable");
+    let outputs = [
+        &["import", "extract.csv"][..],
+        &["import", "extract.csv", "--from", "philly-extract"],
+        &["import", "extract.csv", "--map", "mine.toml"],
+    ]
+    .map(|arguments| trace(arguments, folder.path()));
+    for output in &outputs {
+        assert!(output.status.success(), "{}", said(output));
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "job,user,submit_us,duration_us,gpu\nr1,11cb48,0,66000000,1\n"
+        );
+    }
+    let message = refused(&["validate", "extract.csv"], folder.path());
+    assert!(message.contains("plimsoll trace import extract.csv --from philly-extract"), "{message}");
+}
+
+#[test]
+fn wrong_mappings_leave_no_output() {
+    let folder = folder();
+    for (map, want) in [
+        ("submit=queud,duration=1,gpu=1", "(did you mean 'queued'?)"),
+        ("submit=queued,duration=done-began,gpu=gpus,memry_gib=1", "'memry_gib' is no column of a trace"),
+        ("submit=queued,duration=note,gpu=gpus,job=id", "'x' is neither a number nor a time"),
+        ("submit=queued,gpu=gpus", "'duration' is missing"),
+        ("no-such-file.toml", "no-such-file.toml"),
+    ] {
+        let message = refused(&["import", "log.csv", "--strict", "--map", map, "-o", "out.csv"], folder.path());
+        assert!(message.contains(want), "{map}: {message}");
+        assert!(!folder.path().join("out.csv").exists() && !folder.path().join("out.csv.json").exists(), "{map}");
+    }
+    let message = refused(&["import", "log.csv"], folder.path());
+    for want in
+        ["7 fields separated by semicolons", "`plimsoll trace guess log.csv`", "swim, alibaba-2017, swf or openb"]
+    {
+        assert!(message.contains(want) && !message.contains("--resource"), "{want}: {message}");
+    }
+    let message = refused(&["import", "log.csv", "--from", "slrum"], folder.path());
+    assert!(message.contains("did you mean 'slurm'?"), "{message}");
+}
