@@ -80,15 +80,7 @@ pub fn setting(study: &Study) -> String {
     let machines = |plan: &Plan| {
         let groups = &plan.cluster.groups;
         let count: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
-        let mut total: Vec<(&Dim, u64)> = Vec::new();
-        for (dim, amount) in groups.iter().flat_map(|group| {
-            group.capacity.iter().map(|(dim, each)| (dim, each.saturating_mul(u64::from(group.count))))
-        }) {
-            match total.iter_mut().find(|(known, _)| *known == dim) {
-                Some((_, sum)) => *sum = sum.saturating_add(amount),
-                None => total.push((dim, amount)),
-            }
-        }
+        let total = plan.cluster.capacity();
         let amounts: Vec<String> = total.iter().map(|(dim, amount)| dim.display(*amount)).collect();
         format!("{count} {} ({})", if count == 1 { "machine" } else { "machines" }, amounts.join(", "))
     };

@@ -53,6 +53,9 @@ pub struct Args {
     /// Stop at this time even if work is left (90s, 15m, 2h)
     #[arg(long, value_name = "SPAN")]
     until: Option<String>,
+    /// Scale the times between submissions so that the offered load is this share of the capacity, such as 0.7
+    #[arg(long, value_name = "SHARE")]
+    load: Option<f64>,
     /// Keep this share of the jobs, chosen by --seed; this lowers the load
     #[arg(long, value_name = "SHARE", conflicts_with = "resample")]
     thin: Option<f64>,
@@ -161,7 +164,10 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         cluster,
         control: None,
         service: Vec::new(),
-        workload: Some(WorkloadFile::Trace(trace)),
+        workload: Some(match args.load {
+            Some(load) => WorkloadFile::AtLoad(Box::new(WorkloadFile::Trace(trace)), load),
+            None => WorkloadFile::Trace(trace),
+        }),
     };
     let canonical = canonical(args);
     Ok(Plan {
@@ -204,6 +210,7 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
     options.extend([
         ("weights", file(&args.weights), None),
         ("until", one(&args.until), None),
+        ("load", number(args.load.map(|load| load.to_string())), None),
         ("thin", number(args.thin.map(|thin| thin.to_string())), None),
         ("resample", one(&args.resample), None),
         ("estimates", one(&args.estimates), None),

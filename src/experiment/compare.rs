@@ -15,12 +15,12 @@ pub fn comparison(runs: &[RunSummary], baseline: &str, design: Design) -> Option
 impl WorkloadPlan {
     /// Returns whether periods of a trace's users are recombined.
     pub fn is_resampled(&self) -> bool {
-        matches!(self, WorkloadPlan::Trace { resample: Some(_), .. })
+        matches!(self.base(), WorkloadPlan::Trace { resample: Some(_), .. })
     }
 
     /// Returns whether only a share of the jobs of a trace is kept.
     pub fn is_thinned(&self) -> bool {
-        matches!(self, WorkloadPlan::Trace { thin: Some(share), .. } if *share < 1.0)
+        matches!(self.base(), WorkloadPlan::Trace { thin: Some(share), .. } if *share < 1.0)
     }
 
     /// Returns how the runs of two policies are compared: paired by seed, or unpaired if submissions depend on the policy.

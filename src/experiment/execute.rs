@@ -459,6 +459,11 @@ impl WorkloadPlan {
             WorkloadPlan::Generator(generator, estimates) => {
                 Ok(Supply::generate(generator, seed)?.estimated(*estimates, seed))
             }
+            WorkloadPlan::AtLoad(base, target) => {
+                let supply = base.supply_from(seed, open)?;
+                let factor = target.factor(&mut *supply.source()?)?;
+                Ok(supply.scaled(factor))
+            }
             WorkloadPlan::Trace { path, format, options, thin, resample, estimates } => {
                 // Estimates precede the selection of jobs, so that selected jobs have the same estimates as in the complete workload.
                 let supply = Supply::input(open(path)?, *format, options)?.estimated(*estimates, seed);
@@ -478,12 +483,13 @@ impl WorkloadPlan {
             WorkloadPlan::Trace { path, .. } => {
                 path.file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
             }
+            WorkloadPlan::AtLoad(base, _) => base.name(),
         }
     }
 
     /// Returns whether submissions depend on the policy, as in a closed loop. If they do, runs with the same seed are not paired.
     pub fn submissions_depend_on_policy(&self) -> bool {
-        matches!(self, WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
+        matches!(self.base(), WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
     }
 
     /// Returns whether the workload depends on the seed. A trace does not, unless its jobs are selected (`thin` below 1) or resampled, or
@@ -494,6 +500,7 @@ impl WorkloadPlan {
             WorkloadPlan::Trace { thin, resample, estimates, .. } => {
                 thin.is_some_and(|share| share < 1.0) || resample.is_some() || estimates.are_drawn()
             }
+            WorkloadPlan::AtLoad(base, _) => base.is_seeded(),
         }
     }
 }

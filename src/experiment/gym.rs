@@ -56,7 +56,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
     let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
     let ClusterPlan { cluster, options, .. } = cluster_plan(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
-    let workload = table.plan(Path::new(""), cluster.resources(), SettingOrigin::InPlan)?;
+    let workload = table.plan(Path::new(""), &cluster, SettingOrigin::InPlan)?;
     if workload.submissions_depend_on_policy() {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
         return Err(Error::plan("workload.generator", format!("'{}'", workload.name()), expected));
@@ -70,7 +70,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     }
     let observation = observation(&file)?;
     let reward = Reward::parse("reward", &file.reward, &environment.dims)?;
-    let anywhere = matches!(workload, WorkloadPlan::Trace { .. });
+    let anywhere = matches!(workload.base(), WorkloadPlan::Trace { .. });
     let supply: Box<dyn Fn(u64) -> Result<Arc<JobPool>> + Send + Sync> = if workload.is_seeded() {
         Box::new(move |seed| Ok(Arc::new(JobPool::new(all_of(&mut *workload.supply(seed)?.source()?)?))))
     } else {

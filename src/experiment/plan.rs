@@ -27,7 +27,7 @@ use crate::tree::Node;
 use crate::units::{Dim, Rounding, Span, Time, decimal};
 use crate::workload::formats::{Format, FormatOptions, Tenants};
 use crate::workload::synthetic::Generator;
-use crate::workload::{Estimates, Service};
+use crate::workload::{Estimates, Service, TargetLoad};
 
 /// A plan as written in the file.
 #[derive(Clone, Debug, Deserialize)]
@@ -142,11 +142,20 @@ pub enum WorkloadFile {
     Generator(Generator, Option<String>),
     /// A trace.
     Trace(TraceFile),
+    /// Another workload with its times scaled to an offered load.
+    AtLoad(Box<WorkloadFile>, f64),
 }
 
 impl WorkloadFile {
     /// Reads the table. Errors: [`Error::Placed`]; [`Error::Plan`] for an unknown generator.
     pub fn read(table: &Node) -> Result<WorkloadFile> {
+        // The generator `facebook` has a parameter of this name.
+        let has_load = table.get("generator").and_then(|entry| entry.node.text()).is_some_and(Generator::has_load);
+        if !has_load && table.get("load").is_some() {
+            let mut others = table.clone();
+            let load = others.take_entry("load").map(|entry| entry.node.read()).transpose()?.unwrap_or_default();
+            return Ok(WorkloadFile::AtLoad(Box::new(WorkloadFile::read(&others)?), load));
+        }
         if table.get("trace").is_some() {
             return table.read().map(WorkloadFile::Trace);
         }
@@ -169,9 +178,23 @@ impl WorkloadFile {
         }
     }
 
-    /// Validates the workload; paths in it are relative to `folder`, and `resources` are those of the machines.
-    pub(super) fn plan(self, folder: &Path, resources: Vec<String>, origin: SettingOrigin) -> Result<WorkloadPlan> {
+    /// Validates the workload for a cluster; paths in it are relative to `folder`.
+    pub(super) fn plan(self, folder: &Path, cluster: &ClusterSpec, origin: SettingOrigin) -> Result<WorkloadPlan> {
+        let resources = cluster.resources();
         let file = match self {
+            WorkloadFile::AtLoad(workload, load) => {
+                let workload = workload.plan(folder, cluster, origin)?;
+                if !(0.001..=100.0).contains(&load) {
+                    let expected = "an offered load from 0.001 to 100, where 1 is the capacity of the cluster";
+                    return Err(Error::plan(origin.key("workload.load"), load, expected));
+                }
+                if workload.submissions_depend_on_policy() {
+                    let expected = "no load for a closed loop, in which users submit when their jobs have ended";
+                    return Err(Error::plan(origin.key("workload.load"), load, expected));
+                }
+                let target = TargetLoad { millionths: (load * 1e6).round() as u64, capacity: cluster.capacity() };
+                return Ok(WorkloadPlan::AtLoad(Box::new(workload), target));
+            }
             WorkloadFile::Generator(generator, text) => {
                 return Ok(WorkloadPlan::Generator(generator, estimates(text.as_deref(), origin)?));
             }
@@ -225,6 +248,18 @@ pub enum WorkloadPlan {
         /// The model of users' estimates of durations.
         estimates: Estimates,
     },
+    /// Another workload with its times scaled to an offered load.
+    AtLoad(Box<WorkloadPlan>, TargetLoad),
+}
+
+impl WorkloadPlan {
+    /// Returns the workload at its own load.
+    pub fn base(&self) -> &WorkloadPlan {
+        match self {
+            WorkloadPlan::AtLoad(base, _) => base.base(),
+            own => own,
+        }
+    }
 }
 
 /// A validated plan.
@@ -327,7 +362,7 @@ impl Plan {
         let pooled = options.placement == Placement::Pooled;
         let control = file.control.as_ref().map(|file| ControlPlan::check(file, count, pooled)).transpose()?;
         let missing = || Error::plan("workload", "nothing", "a generator or a trace");
-        let workload = file.workload.ok_or_else(missing)?.plan(folder, cluster.resources(), origin)?;
+        let workload = file.workload.ok_or_else(missing)?.plan(folder, &cluster, origin)?;
         let (count, precision) = match file.seeds {
             Seeds::Fixed(count) => (count, None),
             Seeds::Until(precision) => (precision.most, Some(precision)),

@@ -57,7 +57,7 @@ pub(super) fn workloads(study: &Study) -> (Vec<usize>, Vec<usize>) {
 
 /// Returns the properties of a workload that are known before the run; `None` for a trace that can be read only once.
 fn known(plan: &Plan) -> Result<Option<KnownWorkload>> {
-    match &plan.workload {
+    match plan.workload.base() {
         WorkloadPlan::Generator(generator, _) => {
             Ok(Some(KnownWorkload { outline: generator.outline(plan.seeds[0])?, is_whole: true }))
         }
@@ -70,7 +70,7 @@ fn known(plan: &Plan) -> Result<Option<KnownWorkload>> {
                 }
             }))
         }
-        WorkloadPlan::Trace { .. } => Ok(None),
+        WorkloadPlan::Trace { .. } | WorkloadPlan::AtLoad(..) => Ok(None),
     }
 }
 

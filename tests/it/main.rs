@@ -43,6 +43,7 @@ mod laws_recorder;
 mod leximin;
 mod leximin_machines;
 mod livelock;
+mod load;
 mod machines_asks;
 mod machines_cases;
 mod machines_devices;

@@ -12,7 +12,8 @@ use plimsoll_sim::cluster::Mix;
 use plimsoll_sim::workload::formats::{self, Format, FormatOptions};
 use plimsoll_sim::workload::synthetic::{Generated, Generator};
 use plimsoll_sim::workload::{
-    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Source, Thinned, Workload, require_canonical, resample,
+    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Scaled, Source, Thinned, Workload, require_canonical,
+    resample,
 };
 use plimsoll_store::trace::ParquetTrace;
 use plimsoll_trace_import::recognise;
@@ -31,6 +32,8 @@ pub enum Supply {
     Thinned(Box<Supply>, f64, u64),
     /// Another supply with estimates of durations by a model and a seed.
     Estimated(Box<Supply>, Estimates, u64),
+    /// Another supply with scaled times of submission, by a factor in billionths.
+    Scaled(Box<Supply>, u64),
 }
 
 impl Supply {
@@ -101,6 +104,11 @@ impl Supply {
         Ok(Supply::Imported(resample(&mut *self.source()?, period, seed)?))
     }
 
+    /// Scales the times of submission by a factor in billionths.
+    pub fn scaled(self, factor: u64) -> Supply {
+        Supply::Scaled(Box::new(self), factor)
+    }
+
     /// Adds estimates of durations by a model and a seed.
     pub fn estimated(self, model: Estimates, seed: u64) -> Supply {
         match model {
@@ -117,6 +125,7 @@ impl Supply {
             Supply::Imported(workload) => Box::new(workload.source()) as Box<InMemory>,
             Supply::Generated(generated) => generated.source(),
             Supply::Thinned(supply, share, seed) => Box::new(Thinned::new(supply.source()?, *share, *seed)?),
+            Supply::Scaled(supply, factor) => Box::new(Scaled::new(supply.source()?, *factor)),
             Supply::Estimated(supply, model, seed) => Box::new(Estimated::new(supply.source()?, *model, *seed)),
         })
     }
@@ -137,7 +146,9 @@ impl Supply {
         match self {
             Supply::Csv(..) | Supply::Parquet(..) => true,
             Supply::Imported(_) | Supply::Generated(_) => false,
-            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => !supply.is_a_loop(),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) | Supply::Scaled(supply, _) => {
+                !supply.is_a_loop()
+            }
         }
     }
 
@@ -145,7 +156,9 @@ impl Supply {
     pub(super) fn is_a_loop(&self) -> bool {
         match self {
             Supply::Generated(generated) => matches!(generated, Generated::Loop(_)),
-            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.is_a_loop(),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) | Supply::Scaled(supply, _) => {
+                supply.is_a_loop()
+            }
             Supply::Csv(..) | Supply::Parquet(..) | Supply::Imported(_) => false,
         }
     }
@@ -155,7 +168,7 @@ impl Supply {
         match self {
             Supply::Csv(input, _) | Supply::Parquet(input, _) => input.check(),
             Supply::Imported(_) | Supply::Generated(_) => Ok(()),
-            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.check(),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) | Supply::Scaled(supply, _) => supply.check(),
         }
     }
 
@@ -165,7 +178,7 @@ impl Supply {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => {
                 Some(workload.sets.iter().map(|set| u64::from(set.tasks)).sum())
             }
-            Supply::Estimated(supply, ..) => supply.tasks(),
+            Supply::Estimated(supply, ..) | Supply::Scaled(supply, _) => supply.tasks(),
             _ => None,
         }
     }
@@ -174,7 +187,7 @@ impl Supply {
     pub fn quality(&self) -> Option<&Quality> {
         match self {
             Supply::Imported(workload) | Supply::Generated(Generated::Workload(workload)) => Some(&workload.quality),
-            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) => supply.quality(),
+            Supply::Thinned(supply, ..) | Supply::Estimated(supply, ..) | Supply::Scaled(supply, _) => supply.quality(),
             Supply::Csv(..) | Supply::Parquet(..) | Supply::Generated(Generated::Loop(_)) => None,
         }
     }

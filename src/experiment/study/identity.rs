@@ -147,9 +147,9 @@ fn all_inputs(plan: &Plan) -> impl Iterator<Item = (Role<'_>, &Path)> {
 }
 
 fn trace(plan: &Plan) -> Option<&Path> {
-    match &plan.workload {
+    match plan.workload.base() {
         WorkloadPlan::Trace { path, .. } => Some(path),
-        WorkloadPlan::Generator(..) => None,
+        WorkloadPlan::Generator(..) | WorkloadPlan::AtLoad(..) => None,
     }
 }
 

@@ -192,7 +192,7 @@ impl Plan {
 
     /// Returns the key that names a file.
     fn key_of(&self, path: &Path) -> Option<&'static str> {
-        let trace = matches!(&self.workload, WorkloadPlan::Trace { path: trace, .. } if trace == path);
+        let trace = matches!(self.workload.base(), WorkloadPlan::Trace { path: trace, .. } if trace == path);
         let role = identity::inputs(self).into_iter().find(|(_, input)| *input == path).map(|(role, _)| role);
         // The trace is considered separately, because a trace that does not exist is not listed among the inputs.
         role.or(trace.then_some(identity::Role::Trace)).map(identity::Role::key)

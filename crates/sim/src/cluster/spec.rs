@@ -111,6 +111,21 @@ impl ClusterSpec {
         names.collect::<std::collections::BTreeSet<String>>().into_iter().collect()
     }
 
+    /// Returns the capacity of all machines together, by resource. A sum that overflows is the largest number.
+    pub fn capacity(&self) -> Vec<(Dim, u64)> {
+        let mut total: Vec<(Dim, u64)> = Vec::new();
+        for group in &self.groups {
+            for (dim, each) in &group.capacity {
+                let amount = each.saturating_mul(u64::from(group.count));
+                match total.iter_mut().find(|(known, _)| known == dim) {
+                    Some((_, sum)) => *sum = sum.saturating_add(amount),
+                    None => total.push((dim.clone(), amount)),
+                }
+            }
+        }
+        total
+    }
+
     /// Returns the labels of every machine, in order.
     pub fn labels(&self) -> LabelIndex {
         LabelIndex::new(

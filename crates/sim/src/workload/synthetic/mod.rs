@@ -45,6 +45,11 @@ impl Generator {
     /// The names of all generators.
     pub const NAMES: [&str; 3] = ["facebook", "synthetic", "closed-loop"];
 
+    /// Returns whether the generator of this name has a parameter `load` of its own.
+    pub fn has_load(name: &str) -> bool {
+        name == "facebook"
+    }
+
     /// Returns the generator's name.
     pub fn name(&self) -> &'static str {
         match self {
