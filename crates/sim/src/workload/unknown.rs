@@ -149,7 +149,10 @@ pub fn require_canonical(input: &Input) -> Result<()> {
 
 /// Describes bytes that are not UTF-8 text at the beginning of a file, as the end of a sentence. Returns `None` for text.
 pub fn describe_encoding(head: &[u8]) -> Option<String> {
-    encoding(head).map(|looks| format!("cannot be read: {looks}"))
+    // No encoding of text has these control characters.
+    let is_binary = || head.iter().take(1000).any(|byte| *byte < b'\t');
+    let looks = encoding(head).or_else(|| is_binary().then(|| "it holds binary data".to_owned()));
+    looks.map(|looks| format!("cannot be read: {looks}"))
 }
 
 /// Describes the encoding of bytes that are not UTF-8 text, and how to convert them to text. Returns `None` for text.

@@ -218,14 +218,27 @@ pub fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// Returns the spellings of a name that are looked up: the whole name and, of a field in a record, its last part and its record:
+/// `spec.cpus` may be `cpus`, and `owner.name` may be `owner`.
+fn spellings(name: &str) -> Vec<String> {
+    let mut all = vec![plain(name)];
+    if let Some((record, field)) = name.rsplit_once('.') {
+        match plain(field).as_str() {
+            "name" | "id" => all.push(plain(record.rsplit('.').next().unwrap_or(record))),
+            field => all.push(field.to_owned()),
+        }
+    }
+    all
+}
+
 fn find<'p>(profiles: &'p [Profile], names: &[&str], fits: fn(&Profile) -> bool) -> Option<&'p Profile> {
     let with = |name: &&str| {
         // A name may have a unit behind it.
-        let same = |profile: &&Profile| {
-            let own = plain(&profile.name);
+        let means = |own: &str| {
             let rest = own.strip_prefix(*name);
-            rest.is_some_and(|rest| ["", "s", "sec", "secs", "seconds", "ms", "us"].contains(&rest)) && fits(profile)
+            rest.is_some_and(|rest| ["", "s", "sec", "secs", "seconds", "ms", "us"].contains(&rest))
         };
+        let same = |profile: &&Profile| spellings(&profile.name).iter().any(|own| means(own)) && fits(profile);
         profiles.iter().find(same)
     };
     names.iter().find_map(with)

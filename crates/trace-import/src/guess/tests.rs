@@ -90,3 +90,13 @@ fn json_and_known_formats_are_described() {
     let text = guessed("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n");
     assert!(text.contains("recognised by its content as philly-extract") && text.contains("mapping = 1"), "{text}");
 }
+
+#[test]
+fn fields_of_records_are_found_by_their_last_part() {
+    let log = "{\"id\": 1, \"owner\": {\"name\": \"ann\"}, \"submitted\": 5, \"runtime\": 7, \"spec\": {\"cpus\": 4}}\n\
+               {\"id\": 2, \"owner\": {\"name\": \"bob\"}, \"submitted\": 6, \"runtime\": 7, \"spec\": {\"cpus\": 2}}\n";
+    let text = guess(&[input("log.jsonl", log)]).expect("readable");
+    assert!(text.contains("user = \"owner.name\"") && text.contains("cpu = \"spec.cpus\""), "{text}");
+    let error = guess(&[input("log.bin", "\u{1}\u{0}a,b\nc")]).expect_err("binary data").to_string();
+    assert!(error.contains("it holds binary data"), "{error}");
+}
