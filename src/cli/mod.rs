@@ -44,7 +44,7 @@ use crate::error::Error;
 use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
-use interrupt::Stop;
+pub use interrupt::Stop;
 use printout::Format;
 pub use run::moved;
 

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use plimsoll::experiment::bundle::collect;
+use plimsoll::output::bundle::collect;
 use sha2::{Digest, Sha256};
 use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;

@@ -136,6 +136,7 @@ fn only_closed_loops_depend_on_the_policy() {
         format: None,
         options: FormatOptions::default(),
         thin: None,
+        resample: None,
         estimates: Estimates::AsGiven,
     };
     assert!(!trace.submissions_depend_on_policy());

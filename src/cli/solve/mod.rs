@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(stopped, ["resource:memory", "slots", "whole-task"]);
         assert_eq!(users[2]["dominant_resource"], "cpu", "of equal shares the first");
         assert!(!value.to_string().contains("exact"));
-        let shown = table::table(&instance, &outcome);
+        let shown = table::table(&instance, &outcome).render(Format::Table);
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(rows.contains(&vec!["price", "0.2000", "0"]), "{shown}");
         assert!(shown.ends_with("certified: residual 2.5e-13, gap 0.0e0\n"), "{shown}");
@@ -275,7 +275,7 @@ mod tests {
         let text = long.to_string();
         let tasks = Tasks::Exact(vec![long, crate::fair::Exact::ratio(1, 2), crate::fair::Exact::ONE]);
         let (instance, outcome) = outcome(tasks, vec![Limit::Demand; 3]);
-        let shown = table::table(&instance, &outcome);
+        let shown = table::table(&instance, &outcome).render(Format::Table);
         assert!(shown.contains("= 1/2") && !shown.contains(&text), "{shown}");
         assert_eq!(json::json(&instance, &outcome)["users"][0]["tasks_exact"], text);
     }
