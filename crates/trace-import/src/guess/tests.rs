@@ -17,7 +17,7 @@ fn guessed(text: &str) -> String {
 
 #[test]
 fn an_ordinary_log_needs_no_answer() {
-    let log = "JobID,User,SubmitTime,StartTime,EndTime,FoldState,NumGPUs,MemGB,note\n\
+    let log = "JobID,User,SubmitTime,StartTime,EndTime,State,NumGPUs,MemGB,note\n\
                7,ann,2026-01-01T00:00:00Z,2026-01-01T00:01:00Z,2026-01-01T00:03:00Z,done,2,16,x\n\
                8,bob,2026-01-01T00:00:30Z,2026-01-01T00:01:00Z,2026-01-01T00:02:00Z,failed,1,8,\n";
     let text = guessed(log);
@@ -28,7 +28,7 @@ fn an_ordinary_log_needs_no_answer() {
         "duration = \"EndTime - StartTime\"",
         "gpu = \"NumGPUs\"",
         "memory_gib = \"MemGB\"",
-        "values of FoldState: done (1), failed (1)",
+        "values of State: done (1), failed (1)",
         "# \"note\" = \"ignored: ?\"",
         "#   JobID=7 User=ann",
         "#   7,ann,0,120000000",
