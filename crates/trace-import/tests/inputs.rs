@@ -122,6 +122,18 @@ fn jobs_may_wait_for_jobs_and_stages_for_stages() {
 }
 
 #[test]
+fn a_creation_is_a_submission_and_a_start() {
+    // Rows of virtual machines in any order; the last machine is never deleted.
+    let log = "vm,time,type,cpu\n7,300,1,\n7,100,0,2\n8,200,0,1\n";
+    let map = "mapping = 1\n[fold]\nkey = \"vm\"\ntime = \"time\"\nevent = \"type\"\nsubmit = [0]\nstart = [0]\nend = { deleted = [1] }\n\
+               [keep]\n\"outcome == 'deleted'\" = \"never deleted\"\n\
+               [trace]\njob = \"vm\"\nsubmit = \"first_submit\"\nduration = \"last_end - last_start\"\ncpu = \"cpu\"\n";
+    let workload = imported(map, &[("log.csv", log)]);
+    assert_eq!(rows(&workload), [("7".to_owned(), 0.0, 200.0)]);
+    assert_eq!(workload.quality.dropped["never deleted"], 1);
+}
+
+#[test]
 fn wrong_mappings_are_refused_with_their_place() {
     let log = [("log.csv", LOG)];
     for (map, want) in [
