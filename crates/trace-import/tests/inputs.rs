@@ -1,7 +1,7 @@
 //! Forms of files and errors of mappings.
 
 use plimsoll_base::tree::Place;
-use plimsoll_sim::workload::formats::{Format, FormatOptions, read};
+use plimsoll_sim::workload::formats::{FormatOptions, detect, read_input};
 use plimsoll_sim::workload::{CsvTrace, Input, Source, Workload};
 use plimsoll_trace_import::{ImportOptions, Mapping, import, recognise};
 
@@ -222,7 +222,9 @@ fn the_standard_workload_format_gives_the_expected_tables() {
     for (dependencies, expected) in [("ignore", "expected.csv"), ("follow", "expected-dependencies.csv")] {
         let options: FormatOptions =
             toml::from_str(&format!("[swf]\ndependencies = \"{dependencies}\"")).expect("options");
-        let workload = read(&folder.join("dependencies.swf"), Format::Swf, &options).expect("a log");
+        let log = Input::open(&folder.join("dependencies.swf")).expect("a log");
+        let format = detect(&log).expect("readable").expect("a known format");
+        let workload = read_input(&log, format, &options).expect("a log");
         let input = Input::open(&folder.join(expected)).expect(expected);
         let (mut expected, mut found) = (CsvTrace::new(&input).expect("a trace"), workload.source());
         while let Some(set) = expected.next_set().expect("readable") {
