@@ -28,6 +28,8 @@ use plimsoll::output::trace::ParquetTrace;
 use plimsoll::output::{trace, verify};
 use plimsoll::policy::{BUILT_IN, Registry, Setup};
 use plimsoll::queues::{FORMATS, import};
+use plimsoll::trace_import::{ImportOptions, Mapping, Shipped, guess, import as import_log};
+use plimsoll::tree::Place;
 use plimsoll::units::{Dim, Resources};
 use plimsoll::workload::formats::{Format, FormatOptions, read_input};
 use plimsoll::workload::synthetic::random::stream;
@@ -208,6 +210,50 @@ fn trace_parquet() {
 #[test]
 fn public_formats() {
     Format::ALL.iter().for_each(|&format| public(format.name(), format));
+}
+
+/// Imports a log by a mapping. A workload that is imported can be written as a trace and read again.
+fn imported(mapping: &Mapping, input: Input) -> Result<()> {
+    let workload = import_log(mapping, &[input], ImportOptions::default())?;
+    come_back(written(&mut workload.source(), &mut workload.source())?);
+    Ok(())
+}
+
+/// Every sample of one file is damaged and imported by its mapping.
+#[test]
+fn foreign_logs() {
+    for (name, sample, ending) in [
+        ("alibaba-2018", "alibaba-2018", "csv"),
+        ("google-2011", "google-2011", "csv"),
+        ("slurm", "slurm", "txt"),
+        ("philly", "philly", "json"),
+        ("batsim", "batsim", "json"),
+        ("kubernetes", "kubernetes", "json"),
+    ] {
+        let mapping = Shipped::find(name).expect(name).mapping().expect(name);
+        let folder = format!("crates/trace-import/tests/samples/{sample}");
+        fuzz_text(&format!("log.{name}"), &[&folder], ending, |path| imported(&mapping, in_memory(path)));
+    }
+}
+
+#[test]
+fn mappings_of_logs() {
+    let log =
+        b"timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,a\n2017-10-09 07:02,1,2,2,b\n";
+    fuzz_text("mapping", &["crates/trace-import/mappings"], "toml", |path| {
+        let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
+        let mapping = Mapping::parse("mapping", &Place::whole_text("mapping.toml", text))?;
+        imported(&mapping, Input::Bytes("log.csv".into(), log[..].into()))
+    });
+}
+
+#[test]
+fn guessed_mappings() {
+    fuzz_text("guess", &["crates/trace-import/tests/samples/spot-2026", "traces/paper"], "csv", |path| {
+        let text = guess(&[in_memory(path)])?;
+        // Without a question about a required column, the guess is a mapping.
+        Mapping::parse("mapping", &Place::whole_text("guess.toml", text)).map(drop)
+    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub mod arrow;
 mod encode;
 pub mod file;
 pub mod frame;
-mod lists;
+mod kinds;
 pub mod lock;
 pub mod parquet;
 pub mod portable;

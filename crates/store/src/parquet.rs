@@ -46,6 +46,8 @@ const ROWS_FREE: u64 = 1 << 20;
 /// The largest ratio of decoded to stored size, and the largest number of rows per byte.
 const UNFOLDED: u64 = 1024;
 
+pub use crate::kinds::Timestamps;
+
 /// The source of the bytes of a file.
 #[derive(Clone, Debug)]
 pub enum Bytes {
@@ -466,6 +468,9 @@ fn widened(field: ParquetType) -> ParquetType {
 /// The type of a column of lists of values that can be read one by one.
 pub const LIST: &str = "list";
 
+/// The type of a column of timestamps.
+pub const TIMESTAMP: &str = "timestamp";
+
 /// Returns the name of a type that cannot be read: not numbers, text, Booleans or nulls only.
 pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
     use ArrowDataType as D;
@@ -473,7 +478,7 @@ pub(crate) fn unreadable(dtype: &ArrowDataType) -> Option<String> {
         D::Null | D::Boolean | D::Float32 | D::Float64 | D::Utf8 | D::LargeUtf8 | D::Utf8View => return None,
         D::Int8 | D::Int16 | D::Int32 | D::Int64 | D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => return None,
         D::Decimal(digits, places) => format!("decimal({digits}, {places})"),
-        D::Timestamp(..) => "timestamp".to_owned(),
+        D::Timestamp(..) => TIMESTAMP.to_owned(),
         D::Date32 | D::Date64 => "date".to_owned(),
         D::Time32(_) | D::Time64(_) | D::Duration(_) => "time".to_owned(),
         D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => "binary".to_owned(),

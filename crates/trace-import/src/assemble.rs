@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use jiff::Timestamp;
 use plimsoll_base::units::{Dim, JobId, Span, Time, UserId};
 use plimsoll_sim::workload::{Preceding, Quality, TaskSet, Workload};
 
 use crate::draft::{DraftNames, SetDraft};
+use crate::number::Fraction;
 
 /// The settings of the last step.
 pub struct Assembly {
@@ -35,6 +37,7 @@ pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames
         });
     }
     let origin = assembly.origin.or(drafts.iter().map(|draft| draft.submit).min()).unwrap_or(0);
+    quality.assumptions.push(("time.origin".into(), origin_name(origin, assembly.origin.is_none())));
     let disorder = drafts.windows(2).filter(|pair| pair[1].submit < pair[0].submit).count();
     if disorder > 0 {
         quality.warnings.push(format!("rows earlier than the one above them: {disorder}; sorted by submit time"));
@@ -69,6 +72,15 @@ pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames
     (workload.stages, workload.labels, workload.locations) = (names.stages, names.labels, names.locations);
     workload.quality = quality;
     workload.finish()
+}
+
+/// Describes the time 0 of the trace: seconds, and the date if they seem to count from 1970.
+fn origin_name(origin: i64, is_first: bool) -> String {
+    let seconds = Fraction::reduced(origin.into(), 1_000_000).map(|seconds| seconds.to_string()).unwrap_or_default();
+    let since_1970 = origin.unsigned_abs() >= 500_000_000_000_000;
+    let date = Timestamp::from_microsecond(origin).ok().filter(|_| since_1970).map(|time| format!(" ({time})"));
+    let first = if is_first { ", the first imported row" } else { "" };
+    format!("{seconds} s{}{first}", date.unwrap_or_default())
 }
 
 /// Gives all rows of a job its first submit time and its first user, and removes stages that it does not have.

@@ -70,7 +70,7 @@ pub struct BoundOutput {
 
 /// The reason why a row is not a task set.
 pub enum Refusal {
-    /// A missing value: the reason under which the row is dropped.
+    /// A missing value: the reason for which the row is dropped.
     Missing(String),
     /// An impossible value: the column and the problem.
     Wrong(String, String),

@@ -24,6 +24,7 @@ pub const COLUMNS: [&str; 5] = ["first_submit", "last_start", "last_end", "outco
 enum EventKind {
     Submit,
     Start,
+    SubmitAndStart,
     End(usize),
     Other,
 }
@@ -57,12 +58,11 @@ pub fn read(spec: &FoldSpec, scope: &ColumnScope<'_>, rows: &mut dyn Rows, clock
     let (key, time, event) = (key?, time?, event?);
     let kind = |code: &str| {
         let has = |codes: &[String]| codes.iter().any(|known| known == code);
-        if has(&spec.submit) {
-            EventKind::Submit
-        } else if has(&spec.start) {
-            EventKind::Start
-        } else {
-            spec.end.iter().position(|(known, _)| known == code).map_or(EventKind::Other, EventKind::End)
+        match (has(&spec.submit), has(&spec.start)) {
+            (true, true) => EventKind::SubmitAndStart,
+            (true, false) => EventKind::Submit,
+            (false, true) => EventKind::Start,
+            _ => spec.end.iter().position(|(known, _)| known == code).map_or(EventKind::Other, EventKind::End),
         }
     };
     let mut events: Vec<(Fraction, u32, EventKind, LogRow)> = Vec::new();
@@ -141,17 +141,17 @@ impl FoldState {
                 field.clone_into(known);
             }
         }
+        if matches!(kind, EventKind::Submit | EventKind::SubmitAndStart) {
+            self.submit = self.submit.or(Some(at));
+            (self.end, self.outcome) = (None, None);
+        }
         match kind {
-            EventKind::Submit => {
-                self.submit = self.submit.or(Some(at));
-                (self.end, self.outcome) = (None, None);
-            }
-            EventKind::Start => {
+            EventKind::Start | EventKind::SubmitAndStart => {
                 (self.start, self.end, self.outcome) = (Some(at), None, None);
                 self.starts += 1;
             }
             EventKind::End(outcome) => (self.end, self.outcome) = (Some(at), Some(outcome)),
-            EventKind::Other => {}
+            EventKind::Submit | EventKind::Other => {}
         }
     }
 }

@@ -23,11 +23,23 @@ impl From<i64> for Fraction {
     }
 }
 
+/// Returns the greatest common divisor, at least 1. Numbers of 64 bits are much faster to divide.
 fn divisor(mut a: i128, mut b: i128) -> i128 {
+    if let (Ok(mut a), Ok(mut b)) = (u64::try_from(a.unsigned_abs()), u64::try_from(b.unsigned_abs())) {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        return i128::from(a.max(1));
+    }
     while b != 0 {
         (a, b) = (b, a % b);
     }
     a.abs().max(1)
+}
+
+/// Returns the value of 1 to 9 decimal digits.
+fn short_digits(text: &str) -> Option<u64> {
+    if text.len() > 9 { None } else { plimsoll_base::units::digits(text.as_bytes()) }
 }
 
 impl Fraction {
@@ -51,6 +63,13 @@ impl Fraction {
         let text = text.trim_ascii();
         if let Some(digits) = plimsoll_base::units::digits(text.as_bytes()) {
             return Some(Fraction { numerator: digits.into(), denominator: 1 });
+        }
+        // Most other numbers have a few decimals.
+        if let Some((whole, decimals)) = text.split_once('.')
+            && let (Some(whole), Some(part)) = (short_digits(whole), short_digits(decimals))
+        {
+            let scale = 10i128.pow(decimals.len() as u32);
+            return Fraction::reduced(i128::from(whole) * scale + i128::from(part), scale);
         }
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok().filter(|e| e.abs() < 1000)?),

@@ -224,6 +224,26 @@ fn what_a_footer_claims_is_held_against_the_file() {
 }
 
 #[test]
+fn timestamps_and_lists_are_read_by_their_own_functions() {
+    let bytes = table(10, 4, CompressionOptions::Uncompressed);
+    // Column 7 is cpu; it has 64-bit integers, which timestamps are stored as.
+    let stamped = with_footer(&bytes, |footer| {
+        let unit = polars_parquet_format::TimeUnit::MICROS(Default::default());
+        let kind = TimestampType { is_adjusted_to_u_t_c: true, unit };
+        footer.schema[7].logical_type = Some(LogicalType::TIMESTAMP(kind));
+    });
+    let read = |bytes: Vec<u8>| {
+        let damaged = |path: &Path, problem: &str| Error::trace(path, 0, "", problem);
+        let mut file = Parquet::open(Path::new("t.parquet"), Bytes::Memory(bytes.into()), damaged).expect("a table");
+        file.select(&["cpu"]).expect("a column");
+        file.read(2, 5).expect("rows").swap_remove(0)
+    };
+    let plain = read(bytes).integers().expect("integers");
+    let times = read(stamped).timestamps().expect("timestamps").expect("a column of timestamps");
+    assert_eq!((Some(times.ticks), times.per_second, times.is_utc), (plain, 1_000_000, true));
+}
+
+#[test]
 fn columns_of_other_types_are_named_if_they_are_needed_and_ignored_if_not() {
     let bytes = table(10, 10, CompressionOptions::Uncompressed);
     // Column 7 is cpu; it has 64-bit integers, which these types are stored as.

@@ -47,6 +47,10 @@ pub fn tokens(text: &str) -> Located<Vec<(Token, usize)>> {
                 let text = inner[..end].to_owned();
                 (if first == '`' { Token::Name(text, true) } else { Token::Text(text) }, end + 2)
             }
+            '$' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+                let length = 1 + rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1);
+                (Token::Name(rest[..length].to_owned(), true), length)
+            }
             _ if first.is_alphabetic() || first == '_' => {
                 let length = run(|c| c.is_alphanumeric() || c == '_' || c == '.');
                 (Token::Name(rest[..length].to_owned(), false), length)

@@ -137,6 +137,7 @@ const TASKS: &[&str] = &[
     "workernum",
     "numworkers",
     "workers",
+    "nodecount",
     "replicas",
     "nnodes",
     "nodenum",
@@ -184,6 +185,12 @@ const ESTIMATE: &[&str] =
     &["estimate", "timelimit", "timelimitraw", "walltime", "requestedtime", "reqtime", "timerequested"];
 const STATE: &[&str] = &["state", "status", "phase", "jobstatus", "jobstate", "exitstatus", "result"];
 
+const EVENT: &[&str] = &["event", "eventtype", "eventid", "eventname", "action", "type"];
+
+/// Units behind a name.
+const UNITS: [&str; 14] =
+    ["", "s", "sec", "secs", "seconds", "ms", "us", "h", "hours", "min", "mins", "minutes", "days", "utc"];
+
 /// The columns that were found.
 #[derive(Debug, Default)]
 pub struct Choice<'p> {
@@ -211,6 +218,10 @@ pub struct Choice<'p> {
     pub estimate: Option<&'p Profile>,
     /// The state of the job.
     pub state: Option<&'p Profile>,
+    /// The kind of an event.
+    pub event: Option<&'p Profile>,
+    /// All columns of times in text.
+    pub times: Vec<&'p str>,
 }
 
 /// Returns a name in small letters and without separators.
@@ -234,11 +245,12 @@ fn spellings(name: &str) -> Vec<String> {
 fn find<'p>(profiles: &'p [Profile], names: &[&str], fits: fn(&Profile) -> bool) -> Option<&'p Profile> {
     let with = |name: &&str| {
         // A name may have a unit behind it.
-        let means = |own: &str| {
-            let rest = own.strip_prefix(*name);
-            rest.is_some_and(|rest| ["", "s", "sec", "secs", "seconds", "ms", "us"].contains(&rest))
+        let means = |own: &str| own.strip_prefix(*name).is_some_and(|rest| UNITS.contains(&rest));
+        // A unit in brackets is no part of the name.
+        let same = |profile: &&Profile| {
+            let name = profile.name.split(['(', '[']).next().unwrap_or_default();
+            spellings(name).iter().any(|own| means(own)) && fits(profile)
         };
-        let same = |profile: &&Profile| spellings(&profile.name).iter().any(|own| means(own)) && fits(profile);
         profiles.iter().find(same)
     };
     names.iter().find_map(with)
@@ -266,6 +278,12 @@ impl<'p> Choice<'p> {
                     && (profile.is_number() || profile.sizes > 0)
             }),
             estimate: find(profiles, ESTIMATE, Profile::is_number),
+            event: find(profiles, EVENT, |profile| (2..=12).contains(&profile.distinct.len())),
+            times: profiles
+                .iter()
+                .filter(|profile| profile.is_iso_time() || profile.is_formatted_time())
+                .map(|profile| profile.name.as_str())
+                .collect(),
             state: find(profiles, STATE, |profile| (1..=20).contains(&profile.distinct.len()) && profile.values > 0),
         }
     }
@@ -294,6 +312,8 @@ impl<'p> Choice<'p> {
 pub struct TimeUnit {
     /// `""`, `"_ms"` or `"_us"`.
     pub suffix: &'static str,
+    /// The seconds in larger units.
+    pub factor: Option<u32>,
     /// The reason.
     pub reason: &'static str,
     /// Whether the user should check it.
@@ -302,17 +322,28 @@ pub struct TimeUnit {
 
 /// Derives the unit of a column of times or durations.
 pub fn time_unit(profile: &Profile, is_instant: bool) -> TimeUnit {
-    let name = profile.name.to_ascii_lowercase();
-    let unit = |suffix, reason, uncertain| TimeUnit { suffix, reason, uncertain };
+    let name = profile.name.to_ascii_lowercase().trim_end_matches([')', ']']).to_owned();
+    let unit = |suffix, reason, uncertain| TimeUnit { suffix, factor: None, reason, uncertain };
     if !profile.is_number() {
         return unit("", "a time in text", false);
     }
-    for (ends, suffix, reason) in [
-        (&["_ms", "(ms)", "millis", "milliseconds"][..], "_ms", "milliseconds by its name"),
-        (&["_us", "(us)", "micros", "microseconds"][..], "_us", "microseconds by its name"),
-        (&["_s", "(s)", "_sec", "seconds", "elapsedraw"][..], "", "seconds by its name"),
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let last = words.last().copied().unwrap_or_default();
+    for (units, factor, reason) in [
+        (&["h", "hour", "hours"][..], 3600, "hours by its name"),
+        (&["min", "mins", "minute", "minutes"][..], 60, "minutes by its name"),
+        (&["d", "day", "days"][..], 86_400, "days by its name"),
     ] {
-        if ends.iter().any(|end| name.ends_with(end)) {
+        if units.contains(&last) && words.len() > 1 {
+            return TimeUnit { factor: Some(factor), ..unit("", reason, false) };
+        }
+    }
+    for (units, suffix, reason) in [
+        (&["ms", "millis", "milliseconds"][..], "_ms", "milliseconds by its name"),
+        (&["us", "micros", "microseconds"][..], "_us", "microseconds by its name"),
+        (&["s", "sec", "secs", "seconds", "elapsedraw"][..], "", "seconds by its name"),
+    ] {
+        if units.contains(&last) {
             return unit(suffix, reason, false);
         }
     }

@@ -13,7 +13,7 @@ use plimsoll_base::error::Result;
 use plimsoll_sim::workload::Input;
 use plimsoll_sim::workload::formats::detect;
 
-use self::choose::{Choice, time_unit};
+use self::choose::{Choice, TimeUnit, time_unit};
 use self::profile::Profile;
 use self::sample::LogSample;
 use crate::shipped::recognise;
@@ -45,6 +45,11 @@ fn column(name: &str) -> String {
     let first = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
     let plain = first && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.') && !WORDS.contains(&name);
     if plain { name.to_owned() } else { format!("`{name}`") }
+}
+
+/// The expression of a column in its unit.
+fn in_unit(formula: String, unit: &TimeUnit) -> String {
+    unit.factor.map_or(formula.clone(), |factor| format!("{formula} * {factor}"))
 }
 
 /// Makes a text safe for a comment.
@@ -153,9 +158,21 @@ fn write_trace(text: &mut String, choice: &Choice<'_>) {
                 if choice.submit.is_none() { "; ? it is the start: no column has the time of submission" } else { "" };
             let check = if unit.uncertain { "; ? submit_ms or submit_us for other units" } else { "" };
             let reason = format!("by its name; {}; {}{check}{start}", unit.reason, submit.describe());
-            line(text, &format!("submit{}", unit.suffix), &column(&submit.name), &reason);
+            line(text, &format!("submit{}", unit.suffix), &in_unit(column(&submit.name), &unit), &reason);
         }
-        None => text.push_str("# submit = \"?\"   # needed: the time of submission\n"),
+        None => {
+            let times = if choice.times.is_empty() {
+                String::new()
+            } else {
+                format!("; columns of times: {}", choice.times.join(", "))
+            };
+            let _ = writeln!(text, "# submit = \"?\"   # needed: the time of submission{}", comment(&times));
+        }
+    }
+    if let Some(event) = choice.event {
+        let name = comment(&event.name);
+        let _ =
+            writeln!(text, "# ? {name} may be the kind of an event; a log of events needs a [fold] (docs/mapping.md)");
     }
     write_duration(text, choice);
     if let Some(tasks) = choice.tasks {
@@ -179,13 +196,16 @@ fn write_duration(text: &mut String, choice: &Choice<'_>) {
         let unit = time_unit(duration, false);
         let check = if unit.uncertain { "; ? duration_ms or duration_us for other units" } else { "" };
         let reason = format!("by its name; {}; {}{check}", unit.reason, duration.describe());
-        line(text, &format!("duration{}", unit.suffix), &column(&duration.name), &reason);
+        line(text, &format!("duration{}", unit.suffix), &in_unit(column(&duration.name), &unit), &reason);
         return;
     }
     match (choice.start, choice.end) {
         (Some(start), Some(end)) => {
             let unit = time_unit(start, true);
-            let formula = format!("{} - {}", column(&end.name), column(&start.name));
+            let formula = match unit.factor {
+                None => format!("{} - {}", column(&end.name), column(&start.name)),
+                Some(factor) => format!("({} - {}) * {factor}", column(&end.name), column(&start.name)),
+            };
             line(text, &format!("duration{}", unit.suffix), &formula, "the time between two columns, by their names");
         }
         (_, Some(end)) => {
@@ -213,6 +233,7 @@ fn write_resources(text: &mut String, choice: &Choice<'_>) {
     }
     if let Some(memory) = choice.memory {
         let (name, lower) = (column(&memory.name), memory.name.to_ascii_lowercase());
+        let lower = lower.trim_end_matches([')', ']']);
         if memory.sizes > 0 {
             line(text, "memory_gib", &format!("bytes({name}) / 1073741824"), "by its name; sizes such as 16G");
         } else if ["gib", "gb", "_g"].iter().any(|unit| lower.ends_with(unit)) {

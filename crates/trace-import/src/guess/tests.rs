@@ -17,7 +17,7 @@ fn guessed(text: &str) -> String {
 
 #[test]
 fn an_ordinary_log_needs_no_answer() {
-    let log = "JobID,User,SubmitTime,StartTime,EndTime,FoldState,NumGPUs,MemGB,note\n\
+    let log = "JobID,User,SubmitTime,StartTime,EndTime,State,NumGPUs,MemGB,note\n\
                7,ann,2026-01-01T00:00:00Z,2026-01-01T00:01:00Z,2026-01-01T00:03:00Z,done,2,16,x\n\
                8,bob,2026-01-01T00:00:30Z,2026-01-01T00:01:00Z,2026-01-01T00:02:00Z,failed,1,8,\n";
     let text = guessed(log);
@@ -28,7 +28,7 @@ fn an_ordinary_log_needs_no_answer() {
         "duration = \"EndTime - StartTime\"",
         "gpu = \"NumGPUs\"",
         "memory_gib = \"MemGB\"",
-        "values of FoldState: done (1), failed (1)",
+        "values of State: done (1), failed (1)",
         "# \"note\" = \"ignored: ?\"",
         "#   JobID=7 User=ann",
         "#   7,ann,0,120000000",
@@ -46,6 +46,11 @@ fn questions_about_required_columns_prevent_an_import() {
         ("id;who;when\n1;a;5\n", "# duration = \"?\"   # needed"),
         ("id,submit,finish,cpu\n1,5,9,1\n", "finish seems to be the end, no column the start"),
         ("id,submit,runtime\n1,5,9\n", "# cpu = \"?\"   # needed"),
+        ("vm,time,type,cpu\n1,0,0,2\n1,9,1,2\n", "# ? type may be the kind of an event"),
+        (
+            "id,born,cpu\n1,2026-01-01,2\n",
+            "# submit = \"?\"   # needed: the time of submission; columns of times: born",
+        ),
         ("1,2,3\n4,5,6\n", "columns = [\"column_1\", \"column_2\", \"column_3\"]"),
         (
             "id,submit,duration,cpu\n1,05/04/2026 10:00,9,1\n",
@@ -67,6 +72,9 @@ fn units_follow_from_sizes_and_names() {
         ("id,submit,duration_ms,cpu\n1,1490000000000,9,1\n", "duration_ms = \"duration_ms\""),
         ("id,submit,duration,cpu\n1,5,9,1\n", "seconds are assumed"),
         ("id,submit,duration,cpu milli\n1,5,9,500\n", "cpu = \"`cpu milli` / 1000\""),
+        ("Job Id,Queued [d],Run time (h),Cores,RAM (GB)\n1,5,9,1,2\n", "submit = \"`Queued [d]` * 86400\""),
+        ("Job Id,Queued [d],Run time (h),Cores,RAM (GB)\n1,5,9,1,2\n", "duration = \"`Run time (h)` * 3600\""),
+        ("Job Id,Queued [d],Run time (h),Cores,RAM (GB)\n1,5,9,1,2\n", "memory_gib = \"`RAM (GB)`\""),
         ("id,submit,duration,cpu,mem\n1,5,9,1,16G\n", "bytes(mem) / 1073741824"),
         ("id,submit,duration,cpu,mem\n1,5,9,1,16\n", "# memory_gib = \"mem\"   # ? the unit"),
         ("id,submit,duration,cpu\n1,5,9,-1\n2,5,9,1\n", "# missing = [\"-1\"]   # ?"),

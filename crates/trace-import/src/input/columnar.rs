@@ -1,12 +1,13 @@
-//! Parquet files as rows; lists of plain values become texts with `;` between them.
+//! Parquet files as rows; lists of plain values become texts with `;` between them, timestamps become texts in ISO 8601.
 
 use std::path::{Path, PathBuf};
 
 use csv::ByteRecord;
+use jiff::Timestamp;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::names::NameList;
 use plimsoll_sim::workload::Input;
-use plimsoll_store::parquet::{Bytes, LIST, Parquet};
+use plimsoll_store::parquet::{Bytes, LIST, Parquet, StoredColumn, TIMESTAMP, Timestamps};
 
 use super::{LogRow, OpenFile, Rows};
 
@@ -28,7 +29,9 @@ pub fn open(input: &Input) -> Result<OpenFile> {
     let (mut columns, mut detected) = (Vec::new(), Vec::new());
     for (name, unreadable) in file.columns() {
         match unreadable {
-            Some(kind) if kind != LIST => detected.push(format!("column {name} of type {kind} is not readable")),
+            Some(kind) if kind != LIST && kind != TIMESTAMP => {
+                detected.push(format!("column {name} of type {kind} is not readable"))
+            }
             _ => columns.push(name.clone()),
         }
     }
@@ -53,10 +56,7 @@ impl Rows for ParquetRows {
         }
         if self.next >= self.read {
             let columns = self.file.read(self.read, SLICE)?;
-            let texts = columns.iter().map(|column| {
-                let texts = if column.has_lists() { column.joined(";") } else { column.names() };
-                texts.map_err(|problem| damaged(&self.path, &problem))
-            });
+            let texts = columns.iter().map(|column| texts(column).map_err(|problem| damaged(&self.path, &problem)));
             self.slice = texts.collect::<Result<_>>()?;
             self.read += SLICE;
         }
@@ -69,4 +69,24 @@ impl Rows for ParquetRows {
         row.line = self.next as u64;
         Ok(true)
     }
+}
+
+/// Returns the values of a column as texts; an absent value is empty.
+fn texts(column: &StoredColumn) -> std::result::Result<NameList, String> {
+    if column.has_lists() {
+        return column.joined(";");
+    }
+    let Some(Timestamps { ticks, per_second, is_utc }) = column.timestamps()? else { return column.names() };
+    let mut texts = NameList::default();
+    for ticks in ticks {
+        let time = ticks.and_then(|ticks| {
+            let (seconds, rest) = (ticks.div_euclid(per_second), ticks.rem_euclid(per_second));
+            let nanoseconds = i32::try_from(rest * (1_000_000_000 / per_second)).ok()?;
+            Timestamp::new(seconds, nanoseconds).ok()
+        });
+        // Without a zone, the ticks count local time.
+        let text = time.map(|time| time.to_string()).unwrap_or_default();
+        texts.push(if is_utc { &text } else { text.trim_end_matches('Z') });
+    }
+    Ok(texts)
 }

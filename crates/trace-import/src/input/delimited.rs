@@ -61,14 +61,24 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
         Delimiter::Byte(byte) => byte,
         Delimiter::Blanks => b' ',
     };
-    let mut rows = DelimitedRows { path: path.to_owned(), lines, fields: 0, overflow: table.overflow.then_some(joint) };
+    let mut rows = DelimitedRows {
+        path: path.to_owned(),
+        lines,
+        fields: 0,
+        overflow: table.overflow.then_some(joint),
+        first: None,
+    };
     let mut columns = table.columns.clone();
     if columns.is_empty() {
         let mut header = LogRow::default();
         if !rows.lines.read(path, &mut header)? {
             return Err(Error::trace(path, 0, "", "has no rows"));
         }
-        columns = header.fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        columns = match table.header {
+            Some(false) => (1..=header.fields.len()).map(|at| format!("${at}")).collect(),
+            _ => header.fields.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect(),
+        };
+        rows.first = Some(header).filter(|_| table.header == Some(false));
     }
     rows.fields = columns.len();
     Ok(OpenFile { columns, rows: Box::new(rows), detected })
@@ -120,10 +130,16 @@ struct DelimitedRows {
     fields: usize,
     /// The delimiter, if further ones belong to the last column.
     overflow: Option<u8>,
+    /// The first row of a file without a header, once it is read.
+    first: Option<LogRow>,
 }
 
 impl Rows for DelimitedRows {
     fn next(&mut self, row: &mut LogRow) -> Result<bool> {
+        if let Some(first) = self.first.take() {
+            *row = first;
+            return Ok(true);
+        }
         if !self.lines.read(&self.path, row)? {
             return Ok(false);
         }

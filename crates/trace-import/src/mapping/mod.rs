@@ -102,6 +102,8 @@ pub struct TableSpec {
     pub comment: Option<u8>,
     /// The names of the columns of files without a header; for JSON, columns that may be absent from the first records.
     pub columns: Vec<String>,
+    /// Whether the first line is a header; if not, the columns are `$1`, `$2` and so on.
+    pub header: Option<bool>,
     /// Whether further delimiters belong to the last column.
     pub overflow: bool,
     /// The path to the array of records in JSON.

@@ -29,7 +29,7 @@ const KEYS: [&str; 16] = [
     "fields",
 ];
 
-const TABLE_KEYS: [&str; 11] = [
+const TABLE_KEYS: [&str; 12] = [
     "name",
     "files",
     "format",
@@ -37,6 +37,7 @@ const TABLE_KEYS: [&str; 11] = [
     "quotes",
     "comment",
     "columns",
+    "header",
     "overflow",
     "records",
     "missing",
@@ -344,6 +345,7 @@ fn table(node: &Node) -> Result<TableSpec> {
             "quotes" => table.quotes = Some(truth(key, node)?),
             "comment" => table.comment = Some(byte("one ASCII character, such as \"#\"")?),
             "columns" => table.columns = texts(key, node)?,
+            "header" => table.header = Some(truth(key, node)?),
             "overflow" => table.overflow = truth(key, node)?,
             "records" => {
                 table.records =

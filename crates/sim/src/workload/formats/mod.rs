@@ -115,7 +115,8 @@ impl Format {
         all.clone().find(|format| format.name() == text).ok_or_else(|| {
             let hint = did_you_mean(text, all.clone().map(Format::name));
             let names: Vec<&str> = all.by_ref().map(Format::name).collect();
-            Error::plan(key, format!("'{text}'"), format!("{}{hint}", names.join(", ")))
+            let other = "; `plimsoll trace import` converts other logs";
+            Error::plan(key, format!("'{text}'"), format!("{}{other}{hint}", names.join(", ")))
         })
     }
 
