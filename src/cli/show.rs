@@ -18,18 +18,18 @@ use crate::output::tables::tables;
 
 /// Print a table of results, filtered and sorted; without a table, the list of tables
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:
-  plimsoll show results/facebook
-  plimsoll show results/facebook users --columns policy,user,share,wait_mean_s
-  plimsoll show results/facebook jobs --where 'wait_s > 600 and tasks > 100' \\
-      --sort wait_s:desc --head 10
-  plimsoll show results/facebook users --format csv > users.csv
-  plimsoll show results/facebook estimates --where \"metric == 'utilisation'\" \\
-      --format latex
-
-Conditions have numbers, 'text', the operators + - * / == != < <= > >=,
+#[command(after_help = "Conditions have numbers, 'text', the operators + - * / == != < <= > >=,
 and, or, not, and functions such as contains(user, 'a'). A row with an absent
-value in a condition is not selected. `plimsoll schema TABLE` explains columns.")]
+value in a condition is not selected. `plimsoll schema TABLE` explains columns.
+
+Examples:
+  plimsoll show results/facebook
+  plimsoll show results/facebook users --columns policy,user,wait_mean_s
+  plimsoll show results/facebook jobs --where 'wait_us > 6e8 and tasks > 100' \\
+      --sort wait_us:desc --head 10
+  plimsoll show results/facebook users --format csv > users.csv
+  plimsoll show results/facebook estimates --where \"metric == 'completion_mean_s'\" \\
+      --format latex")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
