@@ -25,8 +25,8 @@ value in a condition is not selected. `plimsoll schema TABLE` explains columns.
 Examples:
   plimsoll show results/facebook
   plimsoll show results/facebook users --columns policy,user,wait_mean_s
-  plimsoll show results/facebook jobs --where 'wait_us > 6e8 and tasks > 100' \\
-      --sort wait_us:desc --head 10
+  plimsoll show results/facebook jobs --sort finish_us:desc --head 10 \\
+      --where 'start_us - submit_us > 6e8 and tasks > 100'
   plimsoll show results/facebook users --format csv > users.csv
   plimsoll show results/facebook estimates --where \"metric == 'completion_mean_s'\" \\
       --format latex")]

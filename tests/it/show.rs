@@ -35,24 +35,25 @@ fn a_table_is_filtered_sorted_and_printed_in_every_format() {
     let list = shown(&[]);
     assert!(list.contains("jobs") && list.contains("120") && list.contains("differences"), "{list}");
     // 30 jobs under 2 policies with 2 seeds; exact values, absent ones empty.
-    let csv = shown(&["jobs", "--format", "csv", "--columns", "policy,run,job,submit_us,wait_us"]);
+    let csv = shown(&["jobs", "--format", "csv", "--columns", "policy,run,job,submit_us,start_us"]);
     let rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').collect()).collect();
-    assert_eq!((csv.lines().next(), rows.len()), (Some("policy,run,job,submit_us,wait_us"), 120));
-    let wait = |row: &[&str]| row[4].parse::<u64>().expect("a number");
-    let long = rows.iter().filter(|row| row[0] == "drf" && wait(row) > 1_000_000).count();
+    assert_eq!((csv.lines().next(), rows.len()), (Some("policy,run,job,submit_us,start_us"), 120));
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    let long = rows.iter().filter(|row| row[0] == "drf" && number(row[4]) - number(row[3]) > 1_000_000).count();
     let sorted = shown(&[
         "jobs",
         "--where",
-        "policy == 'drf' and wait_us > 1e6",
+        "policy == 'drf' and start_us - submit_us > 1e6",
         "--sort",
-        "wait_us:desc",
+        "start_us:desc",
         "--columns",
-        "policy,run,job,submit_us,wait_us",
+        "policy,run,job,submit_us,start_us",
         "--format",
         "csv",
     ]);
-    let waits: Vec<u64> = sorted.lines().skip(1).map(|line| wait(&line.split(',').collect::<Vec<_>>())).collect();
-    assert!(waits.len() == long && waits.is_sorted_by(|a, b| a >= b), "{sorted}");
+    let starts: Vec<u64> =
+        sorted.lines().skip(1).map(|line| number(line.split(',').next_back().expect("columns"))).collect();
+    assert!(starts.len() == long && starts.is_sorted_by(|a, b| a >= b), "{sorted}");
     let json: serde_json::Value = serde_json::from_str(&shown(&["users", "--format", "json"])).expect("JSON");
     assert_eq!(json.as_array().map(Vec::len), Some(12));
     let latex = shown(&["users", "--columns", "user,wait_mean_s", "--head", "2", "--format", "latex"]);
@@ -63,10 +64,10 @@ fn a_table_is_filtered_sorted_and_printed_in_every_format() {
     for (args, says) in [
         (&["user"][..], "did you mean 'users'"),
         (&["tasks"], "tables = [..]"),
-        (&["jobs", "--where", "wait > 1"], "did you mean 'wait_us'"),
-        (&["jobs", "--where", "wait_us >"], "at character 10"),
-        (&["jobs", "--sort", "waits"], "a column: "),
-        (&["--sort", "wait_us"], "select rows of a table"),
+        (&["jobs", "--where", "start > 1"], "did you mean 'start_us'"),
+        (&["jobs", "--where", "run >"], "at character 6"),
+        (&["jobs", "--sort", "starts"], "a column: "),
+        (&["--sort", "start_us"], "select rows of a table"),
     ] {
         let output = run(plimsoll(&["show"]).arg(&out).args(args));
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
