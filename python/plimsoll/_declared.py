@@ -124,14 +124,20 @@ class ReplayOptions(TypedDict, total=False):
     until: str
     """Stop at this time even if work is left (90s, 15m, 2h)."""
 
+    load: float
+    """Scale the times between submissions so that the offered load is this share of the capacity, such as 0.7."""
+
     thin: float
-    """Keep this share of the jobs, chosen by --seed."""
+    """Keep this share of the jobs, chosen by --seed; this lowers the load."""
+
+    resample: str
+    """Recombine whole periods of each user's jobs, such as 1d or 7d, drawn by --seed; this keeps the load."""
 
     estimates: str
     """How users estimate durations: as-given (in the trace; the default), exact, uniform:F (up to F times too long) or lognormal:S, drawn by --seed (docs/traces.md)."""
 
     seed: int
-    """Seed of --thin and --estimates."""
+    """Seed of --thin, --resample and --estimates."""
 
     from_: str
     """Format of the trace, if it is not canonical and not recognised: swim, alibaba-2017, swf or openb."""

@@ -23,10 +23,10 @@ pub enum Format {
 
 /// Text and tables, in the order of printing.
 #[derive(Clone, Debug, Default)]
-pub struct Printout(Vec<Block>);
+pub struct Printout(Vec<Piece>);
 
 #[derive(Clone, Debug)]
-enum Block {
+enum Piece {
     /// Text with its line ends; empty lines separate blocks on a screen.
     Text(String),
     Table(Grid),
@@ -35,20 +35,20 @@ enum Block {
 impl Printout {
     /// Returns whether there is no text and no table.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|block| matches!(block, Block::Text(text) if text.is_empty()))
+        self.0.iter().all(|block| matches!(block, Piece::Text(text) if text.is_empty()))
     }
 
     /// Returns the text and the tables in a format; [`Format::Json`] is the caller's own, and equals [`Format::Table`] here.
     pub fn render(&self, format: Format) -> String {
-        let block = |block: &Block| match (block, format) {
-            (Block::Text(text), Format::Table | Format::Json) => text.clone(),
-            (Block::Table(grid), Format::Table | Format::Json) => grid.text(),
-            (Block::Text(_), Format::Csv) => String::new(),
-            (Block::Text(text), Format::Markdown) => separated(text, ""),
-            (Block::Text(text), Format::Latex) => separated(text, "% "),
-            (Block::Table(grid), Format::Csv) => csv(grid) + "\n",
-            (Block::Table(grid), Format::Markdown) => markdown(grid) + "\n",
-            (Block::Table(grid), Format::Latex) => latex(grid) + "\n",
+        let block = |block: &Piece| match (block, format) {
+            (Piece::Text(text), Format::Table | Format::Json) => text.clone(),
+            (Piece::Table(grid), Format::Table | Format::Json) => grid.text(),
+            (Piece::Text(_), Format::Csv) => String::new(),
+            (Piece::Text(text), Format::Markdown) => separated(text, ""),
+            (Piece::Text(text), Format::Latex) => separated(text, "% "),
+            (Piece::Table(grid), Format::Csv) => csv(grid) + "\n",
+            (Piece::Table(grid), Format::Markdown) => markdown(grid) + "\n",
+            (Piece::Table(grid), Format::Latex) => latex(grid) + "\n",
         };
         let text: String = self.0.iter().map(block).collect();
         match format {
@@ -62,25 +62,25 @@ impl Printout {
 
 impl From<Grid> for Printout {
     fn from(grid: Grid) -> Printout {
-        Printout(vec![Block::Table(grid)])
+        Printout(vec![Piece::Table(grid)])
     }
 }
 
 impl From<String> for Printout {
     fn from(text: String) -> Printout {
-        Printout(vec![Block::Text(text)])
+        Printout(vec![Piece::Text(text)])
     }
 }
 
 impl AddAssign<Grid> for Printout {
     fn add_assign(&mut self, grid: Grid) {
-        self.0.push(Block::Table(grid));
+        self.0.push(Piece::Table(grid));
     }
 }
 
 impl AddAssign<String> for Printout {
     fn add_assign(&mut self, text: String) {
-        self.0.push(Block::Text(text));
+        self.0.push(Piece::Text(text));
     }
 }
 

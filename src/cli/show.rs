@@ -28,8 +28,8 @@ Examples:
   plimsoll show results/facebook jobs --sort finish_us:desc --head 10 \\
       --where 'start_us - submit_us > 6e8 and tasks > 100'
   plimsoll show results/facebook users --format csv > users.csv
-  plimsoll show results/facebook estimates --where \"metric == 'completion_mean_s'\" \\
-      --format latex")]
+  plimsoll show results/facebook estimates --format latex \\
+      --where 'metric == \"completion_mean_s\"'")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
@@ -122,34 +122,34 @@ fn unknown(name: &str, all: &[(String, Vec<PathBuf>)], folder: &Path) -> Error {
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq)]
-enum Item {
+enum ShownValue {
     Null,
     Int(i64),
     Float(f64),
     Text(String),
 }
 
-impl From<Cell<'_>> for Item {
-    fn from(cell: Cell<'_>) -> Item {
+impl From<Cell<'_>> for ShownValue {
+    fn from(cell: Cell<'_>) -> ShownValue {
         match cell {
-            Cell::Null => Item::Null,
-            Cell::Int(value) => Item::Int(value),
-            Cell::Large(value) => Item::Float(value as f64),
-            Cell::Float(value) => Item::Float(value),
-            Cell::Text(text) => Item::Text(text.to_owned()),
+            Cell::Null => ShownValue::Null,
+            Cell::Int(value) => ShownValue::Int(value),
+            Cell::Large(value) => ShownValue::Float(value as f64),
+            Cell::Float(value) => ShownValue::Float(value),
+            Cell::Text(text) => ShownValue::Text(text.to_owned()),
         }
     }
 }
 
-impl Item {
+impl ShownValue {
     /// Compares two values of a column; absent values are last in either direction.
-    fn compare(&self, other: &Item, descending: bool) -> Ordering {
+    fn compare(&self, other: &ShownValue, descending: bool) -> Ordering {
         let order = match (self, other) {
-            (Item::Null, Item::Null) => Ordering::Equal,
-            (Item::Null, _) => return Ordering::Greater,
-            (_, Item::Null) => return Ordering::Less,
-            (Item::Int(a), Item::Int(b)) => a.cmp(b),
-            (Item::Text(a), Item::Text(b)) => a.cmp(b),
+            (ShownValue::Null, ShownValue::Null) => Ordering::Equal,
+            (ShownValue::Null, _) => return Ordering::Greater,
+            (_, ShownValue::Null) => return Ordering::Less,
+            (ShownValue::Int(a), ShownValue::Int(b)) => a.cmp(b),
+            (ShownValue::Text(a), ShownValue::Text(b)) => a.cmp(b),
             (a, b) => a.double().total_cmp(&b.double()),
         };
         if descending { order.reverse() } else { order }
@@ -157,38 +157,38 @@ impl Item {
 
     fn double(&self) -> f64 {
         match self {
-            Item::Int(value) => *value as f64,
-            Item::Float(value) => *value,
-            Item::Null | Item::Text(_) => f64::NAN,
+            ShownValue::Int(value) => *value as f64,
+            ShownValue::Float(value) => *value,
+            ShownValue::Null | ShownValue::Text(_) => f64::NAN,
         }
     }
 
     /// Formats the value with few digits.
     fn short(&self) -> String {
         match self {
-            Item::Null => "-".to_owned(),
-            Item::Int(value) => value.to_string(),
-            Item::Float(value) => number(Some(*value)),
-            Item::Text(text) => text.clone(),
+            ShownValue::Null => "-".to_owned(),
+            ShownValue::Int(value) => value.to_string(),
+            ShownValue::Float(value) => number(Some(*value)),
+            ShownValue::Text(text) => text.clone(),
         }
     }
 
     /// Formats the value exactly; an absent one is empty.
     fn exact(&self) -> String {
         match self {
-            Item::Null => String::new(),
-            Item::Int(value) => value.to_string(),
-            Item::Float(value) => value.to_string(),
-            Item::Text(text) => text.clone(),
+            ShownValue::Null => String::new(),
+            ShownValue::Int(value) => value.to_string(),
+            ShownValue::Float(value) => value.to_string(),
+            ShownValue::Text(text) => text.clone(),
         }
     }
 
     fn json(&self) -> serde_json::Value {
         match self {
-            Item::Null => serde_json::Value::Null,
-            Item::Int(value) => (*value).into(),
-            Item::Float(value) => (*value).into(),
-            Item::Text(text) => text.as_str().into(),
+            ShownValue::Null => serde_json::Value::Null,
+            ShownValue::Int(value) => (*value).into(),
+            ShownValue::Float(value) => (*value).into(),
+            ShownValue::Text(text) => text.as_str().into(),
         }
     }
 }
@@ -230,7 +230,7 @@ impl Selection {
 
     /// Returns the selected rows in order: the printed columns, then those that are only sorted by. Errors: a table is damaged; a condition
     /// cannot be computed.
-    fn rows(&self, files: &[PathBuf], context: &Context) -> Result<Vec<Vec<Item>>> {
+    fn rows(&self, files: &[PathBuf], context: &Context) -> Result<Vec<Vec<ShownValue>>> {
         let mut rows = Vec::new();
         for path in files {
             context.stop.check()?;
@@ -254,7 +254,7 @@ impl Selection {
             }
         }
         let shown = self.shown.len();
-        rows.sort_by(|a: &Vec<Item>, b: &Vec<Item>| {
+        rows.sort_by(|a: &Vec<ShownValue>, b: &Vec<ShownValue>| {
             let keys = self.sort.iter().zip(a[shown..].iter().zip(&b[shown..]));
             keys.map(|((_, descending), (a, b))| a.compare(b, *descending))
                 .find(|order| order.is_ne())
@@ -264,25 +264,27 @@ impl Selection {
     }
 
     /// Prints the first rows.
-    fn print(&self, rows: &[Vec<Item>], limit: usize, format: Format) -> Result<()> {
+    fn print(&self, rows: &[Vec<ShownValue>], limit: usize, format: Format) -> Result<()> {
         let names = || self.shown.iter().map(|&column| self.names[column].as_str());
         let head = || rows.iter().take(limit).map(|row| &row[..self.shown.len()]);
         match format {
             Format::Json => {
-                let one = |row: &[Item]| {
-                    serde_json::Value::Object(names().map(str::to_owned).zip(row.iter().map(Item::json)).collect())
+                let one = |row: &[ShownValue]| {
+                    serde_json::Value::Object(
+                        names().map(str::to_owned).zip(row.iter().map(ShownValue::json)).collect(),
+                    )
                 };
                 print::json(&head().map(one).collect())
             }
             Format::Csv => {
-                let lines = head().map(|row| csv_line(row.iter().map(Item::exact)));
+                let lines = head().map(|row| csv_line(row.iter().map(ShownValue::exact)));
                 print::out(&std::iter::once(csv_line(names())).chain(lines).collect::<String>())
             }
             format => {
-                let is_text = |at: usize| head().any(|row| matches!(row[at], Item::Text(_)));
+                let is_text = |at: usize| head().any(|row| matches!(row[at], ShownValue::Text(_)));
                 let side = |at: usize| if is_text(at) { Alignment::Left } else { Alignment::Right };
                 let header = names().enumerate().map(|(at, name)| (name.to_owned(), side(at))).collect();
-                let lines = head().map(|row| row.iter().map(Item::short).collect()).collect::<Vec<Vec<String>>>();
+                let lines = head().map(|row| row.iter().map(ShownValue::short).collect()).collect::<Vec<Vec<String>>>();
                 let mut text = Printout::from(Grid::new(header, lines));
                 let left = rows.len().saturating_sub(limit);
                 if left > 0 {
@@ -300,10 +302,10 @@ mod tests {
 
     #[test]
     fn absent_values_are_last_in_both_directions() {
-        let mut items = vec![Item::Null, Item::Int(3), Item::Float(1.5), Item::Int(2)];
+        let mut items = vec![ShownValue::Null, ShownValue::Int(3), ShownValue::Float(1.5), ShownValue::Int(2)];
         items.sort_by(|a, b| a.compare(b, false));
-        assert_eq!(items, [Item::Float(1.5), Item::Int(2), Item::Int(3), Item::Null]);
+        assert_eq!(items, [ShownValue::Float(1.5), ShownValue::Int(2), ShownValue::Int(3), ShownValue::Null]);
         items.sort_by(|a, b| a.compare(b, true));
-        assert_eq!(items, [Item::Int(3), Item::Int(2), Item::Float(1.5), Item::Null]);
+        assert_eq!(items, [ShownValue::Int(3), ShownValue::Int(2), ShownValue::Float(1.5), ShownValue::Null]);
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use plimsoll_runs::{Key, Lease, Supplies};
 use rayon::prelude::*;
 
-use super::plan::{Plan, WorkloadPlan};
+use super::plan::Plan;
 use super::preflight::{check, workloads};
 use super::study::folder;
 use super::study::identity::{ids, is_repeatable, metadata, record};
@@ -26,7 +26,6 @@ use crate::output::numbers::are;
 use crate::output::ownership;
 use crate::output::receipt::{Receipt, ReceiptState};
 use crate::units::Time;
-use crate::workload::Input;
 
 /// Receives the progress of a study; its functions are called from several threads. Runs are numbered in the order of their starts.
 pub trait Progress: Sync {
@@ -445,62 +444,4 @@ fn supply(plan: &Plan, seed: u64, study: &Study, progress: &dyn Progress) -> Res
     let supply = plan.workload.supply_from(seed, &|path| study.files.input(path))?;
     progress.opened(&supply);
     Ok(supply)
-}
-
-impl WorkloadPlan {
-    /// Returns the workload of a seed. Errors: a bad parameter or trace.
-    pub fn supply(&self, seed: u64) -> Result<Supply> {
-        self.supply_from(seed, &Input::open)
-    }
-
-    /// Returns the workload of a seed. A trace is opened by `open`.
-    fn supply_from(&self, seed: u64, open: &dyn Fn(&Path) -> Result<Input>) -> Result<Supply> {
-        match self {
-            WorkloadPlan::Generator(generator, estimates) => {
-                Ok(Supply::generate(generator, seed)?.estimated(*estimates, seed))
-            }
-            WorkloadPlan::AtLoad(base, target) => {
-                let supply = base.supply_from(seed, open)?;
-                let factor = target.factor(&mut *supply.source()?)?;
-                Ok(supply.scaled(factor))
-            }
-            WorkloadPlan::Trace { path, format, options, thin, resample, estimates } => {
-                // Estimates precede the selection of jobs, so that selected jobs have the same estimates as in the complete workload.
-                let supply = Supply::input(open(path)?, *format, options)?.estimated(*estimates, seed);
-                match (thin, resample) {
-                    (Some(share), _) => Ok(supply.thinned(*share, seed)),
-                    (None, Some(period)) => supply.resampled(*period, seed),
-                    (None, None) => Ok(supply),
-                }
-            }
-        }
-    }
-
-    /// Returns the name of the generator, or the file name of the trace.
-    pub fn name(&self) -> String {
-        match self {
-            WorkloadPlan::Generator(generator, _) => generator.name().to_owned(),
-            WorkloadPlan::Trace { path, .. } => {
-                path.file_name().map_or("trace".into(), |name| name.to_string_lossy()).into_owned()
-            }
-            WorkloadPlan::AtLoad(base, _) => base.name(),
-        }
-    }
-
-    /// Returns whether submissions depend on the policy, as in a closed loop. If they do, runs with the same seed are not paired.
-    pub fn submissions_depend_on_policy(&self) -> bool {
-        matches!(self.base(), WorkloadPlan::Generator(generator, _) if generator.submissions_depend_on_policy())
-    }
-
-    /// Returns whether the workload depends on the seed. A trace does not, unless its jobs are selected (`thin` below 1) or resampled, or
-    /// estimates are random.
-    pub fn is_seeded(&self) -> bool {
-        match self {
-            WorkloadPlan::Generator(..) => true,
-            WorkloadPlan::Trace { thin, resample, estimates, .. } => {
-                thin.is_some_and(|share| share < 1.0) || resample.is_some() || estimates.are_drawn()
-            }
-            WorkloadPlan::AtLoad(base, _) => base.is_seeded(),
-        }
-    }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
-use super::plan::{WorkloadFile, WorkloadPlan};
+use super::workload::{WorkloadFile, WorkloadPlan};
 use plimsoll_runs::RunEnvironment;
 
 use crate::cluster::Cluster;

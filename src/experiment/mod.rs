@@ -1,6 +1,6 @@
 //! Experiments: reads plans, executes their runs, and computes metrics, tables and findings.
 //!
-//! - `plan`, `machines`, `seeds`, `changes`: the keys of a plan and their validation.
+//! - `plan`, `workload`, `machines`, `seeds`, `changes`: the keys of a plan and their validation.
 //! - `study`: plans with includes and sweeps, the identity of runs, and the results folder.
 //! - `preflight`, `execute`: the validation and execution of runs. A single run is in the crate `plimsoll_runs`.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
@@ -18,15 +18,17 @@ pub mod plan;
 mod preflight;
 mod seeds;
 pub mod study;
+pub mod workload;
 
 pub use crate::metrics::Window;
 pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
 pub use findings::{Difference, Estimate, Findings, findings};
-pub use plan::{Plan, WorkloadPlan};
+pub use plan::Plan;
 pub use plimsoll_results::summary::{GroupSummary, RunSummary, StuckExample, SummaryValue};
 pub use plimsoll_runs::{Destination, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};
 pub use preflight::check;
 pub use seeds::{Precision, Seeds};
 pub use study::Study;
+pub use workload::WorkloadPlan;

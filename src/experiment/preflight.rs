@@ -7,8 +7,9 @@ use plimsoll_runs::{RunEnvironment, columns};
 use rayon::prelude::*;
 
 use super::Supply;
-use super::plan::{Plan, WorkloadPlan};
+use super::plan::Plan;
 use super::study::Study;
+use super::workload::WorkloadPlan;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::{Error, Result};

@@ -53,7 +53,7 @@ fn loads_that_cannot_be_are_refused() {
         ("trace = \"t.csv\"\nresample = \"a week\"", "a time span above 0"),
         ("trace = \"t.csv\"\nresample = \"1d\"\nthin = 0.5", "no `thin` together with `resample`"),
         (
-            "generator = \"closed-loop\"\nload = 0.5\n[[workload.class]]\nname = \"a\"\nusers = 1\njobs = 2\nduration = 9\ndemand = { cpu = 1 }",
+            "generator = \"closed-loop\"\nuntil = 40\nload = 0.5\n[[workload.class]]\nname = \"a\"\nusers = 1\nduration = 9\ndemand = { cpu = 1 }",
             "load",
         ),
     ] {

@@ -16,9 +16,9 @@ pub struct Condition {
 }
 
 /// The cells of a row, by the index of their column.
-struct Row<'f, 'a>(&'f dyn Fn(usize) -> Cell<'a>);
+struct ConditionRow<'f, 'a>(&'f dyn Fn(usize) -> Cell<'a>);
 
-impl<'a> NameValues<'a, usize> for Row<'_, 'a> {
+impl<'a> NameValues<'a, usize> for ConditionRow<'_, 'a> {
     fn value(&self, column: &usize) -> Valued<Value<'a>> {
         Ok(match (self.0)(*column) {
             Cell::Null => Value::Missing,
@@ -57,7 +57,7 @@ impl Condition {
     /// Returns whether the condition holds for a row; it does not hold if a value that it needs is absent. Errors: a value has the wrong
     /// type.
     pub fn holds<'a>(&'a self, cell: &dyn Fn(usize) -> Cell<'a>) -> std::result::Result<bool, String> {
-        Ok(evaluate(&self.tree, &Row(cell), &Clock::default())?.truth()? == Some(true))
+        Ok(evaluate(&self.tree, &ConditionRow(cell), &Clock::default())?.truth()? == Some(true))
     }
 }
 

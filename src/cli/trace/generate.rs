@@ -11,7 +11,7 @@ use super::{Context, report};
 use crate::error::{Error, Result, did_you_mean};
 use crate::experiment::Supply;
 use crate::experiment::changes::{apply, put_at};
-use crate::experiment::plan::{WorkloadFile, estimates};
+use crate::experiment::workload::{WorkloadFile, estimates};
 use crate::rows::read_text;
 use crate::settings::SettingOrigin;
 use crate::tree::{Node, Place, Value};

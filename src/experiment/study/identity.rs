@@ -10,7 +10,8 @@ use std::sync::Mutex;
 
 use super::Study;
 use crate::error::{Error, Result};
-use crate::experiment::plan::{Plan, WorkloadPlan};
+use crate::experiment::plan::Plan;
+use crate::experiment::workload::WorkloadPlan;
 use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::schema;
 use crate::pinned::Pinned;

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::changes::{parse_change, put_at};
-use super::plan::{Plan, PlanFile, WorkloadPlan};
+use super::plan::{Plan, PlanFile};
+use super::workload::WorkloadPlan;
 use crate::error::{Error, Result};
 use crate::output::folder::of_cell;
 use crate::output::receipt::{Receipt, ReceiptState};

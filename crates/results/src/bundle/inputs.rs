@@ -13,13 +13,13 @@ const STUDY: &str = "study";
 
 /// The names of inputs, relative to the folder of the plan, with their BLAKE3 digests. The digest is `None` for an input that could be
 /// read only once.
-type Read = BTreeMap<String, Option<String>>;
+type ReadInputs = BTreeMap<String, Option<String>>;
 
 impl BundleContents {
     /// Adds the input files of the plan to the bundle. Selects a location for the plan in the bundle, such that the plan's paths refer to
     /// the packed files. Files that cannot be packed are added to the missing parts. `read` has the names and digests of the inputs; if it
     /// is `None`, they are read from `run.json`.
-    pub(super) fn read_inputs(&mut self, folder: &Path, read: Option<Read>, largest: u64) -> Result<()> {
+    pub(super) fn read_inputs(&mut self, folder: &Path, read: Option<ReadInputs>, largest: u64) -> Result<()> {
         let recorded = || serde_json::from_value(self.made["inputs"].clone()).ok();
         let from = self.made["folder"].as_str().map(|from| folder.join(from));
         self.base = format!("{STUDY}/");

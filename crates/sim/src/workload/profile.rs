@@ -45,8 +45,8 @@ pub struct Profile {
     pub top_user: f64,
 }
 
-/// Sums over time in a bounded number of buckets.
-struct Sums {
+/// BucketSums over time in a bounded number of buckets.
+struct BucketSums {
     width: u64,
     arrivals: Vec<u64>,
     /// Amount times microseconds, by resource.
@@ -54,7 +54,7 @@ struct Sums {
     time: Vec<u128>,
 }
 
-impl Sums {
+impl BucketSums {
     /// Doubles the width until `at` is within the buckets.
     fn cover(&mut self, at: u64) {
         while at / self.width >= BUCKETS as u64 {
@@ -95,7 +95,7 @@ const FOLLOWED: u64 = 1 << 53;
 pub fn profile(source: &mut dyn Source) -> Result<Option<Profile>> {
     let dims = source.dims().len();
     let mut sums =
-        Sums { width: 1, arrivals: vec![0; BUCKETS], work: vec![[0; MAX_DIMS]; BUCKETS], time: vec![0; BUCKETS] };
+        BucketSums { width: 1, arrivals: vec![0; BUCKETS], work: vec![[0; MAX_DIMS]; BUCKETS], time: vec![0; BUCKETS] };
     let (mut first, mut last, mut last_job, mut end) = (None, Time::ZERO, None::<Time>, Time::ZERO);
     let (mut largest, mut widest) = (Resources::ZERO, Resources::ZERO);
     let (mut jobs, mut tasks, mut at_first) = (0, 0u64, 0u64);
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use crate::workload::{CsvTrace, Input};
 
-    fn of(rows: &str) -> (Profile, Vec<Dim>) {
+    fn profiled(rows: &str) -> (Profile, Vec<Dim>) {
         let text = format!("job,user,submit_s,duration_s,tasks,cpu,memory_gib\n{rows}");
         let mut source = CsvTrace::new(&Input::Bytes("t.csv".into(), text.into_bytes().into())).expect("a trace");
         (profile(&mut source).expect("readable").expect("rows"), source.dims().to_vec())
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn work_is_where_tasks_run() {
         // 2 cores for 100 s, and 4 tasks of 1 core for 50 s from 100 s on.
-        let (profile, dims) = of("a,u,0,100,1,2,1\nb,v,100,50,4,1,1\n");
+        let (profile, dims) = profiled("a,u,0,100,1,2,1\nb,v,100,50,4,1,1\n");
         let width = profile.width.seconds();
         let amount = |at: f64| profile.running[(at / width) as usize][0];
         assert!((amount(50.0) - 2.0).abs() < 1e-9 && (amount(120.0) - 4.0).abs() < 1e-9, "{profile:?}");
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn each_concern_has_its_cause() {
-        let concerns = |rows: &str| of(rows).0.concerns().join("\n");
+        let concerns = |rows: &str| profiled(rows).0.concerns().join("\n");
         let steady: String = (0..2000).map(|job| format!("j{job},u{},{},1,1,1,1\n", job % 7, job)).collect();
         assert_eq!(concerns(&steady), "");
         let slow: String = (0..2000).map(|job| format!("j{job},u{},{},500,1,1,1\n", job % 7, job)).collect();
