@@ -80,7 +80,8 @@ impl Supply {
         }
         let Some(shipped) = recognise(input)? else { return Ok(()) };
         let (path, name) = (input.path(), shipped.name);
-        let command = format!("`plimsoll trace import {} --from {name} -o trace.csv`", path.display());
+        let file = if path.is_file() { plimsoll_results::shell::path(path) } else { "-".to_owned() };
+        let command = format!("`plimsoll trace import {file} --from {name} -o trace.csv`");
         Err(Error::trace(
             path,
             0,

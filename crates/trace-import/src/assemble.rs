@@ -60,7 +60,11 @@ pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames
         draft.set.user = UserId(workload.users.intern(names.users.name(draft.set.user.0)));
         let relative = |time: i64| u64::try_from(i128::from(time) - i128::from(origin)).unwrap_or(0);
         draft.set.submit = Time(relative(draft.submit));
-        draft.set.deadline = draft.deadline.map(|time| Time(relative(time)));
+        let is_early = draft.deadline.is_some_and(|time| i128::from(time) < i128::from(origin));
+        if is_early {
+            quality.repair_row("a deadline before the first submission; it is removed");
+        }
+        draft.set.deadline = draft.deadline.filter(|_| !is_early).map(|time| Time(relative(time)));
         draft.set.preceding = draft.preceding.map(|(job, think)| {
             Box::new(Preceding { job: workload.job_names.split(names.jobs.name(job)), think: Span(think) })
         });

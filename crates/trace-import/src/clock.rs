@@ -85,6 +85,9 @@ impl Clock {
     /// Reads a time in a format as in `strftime`, in a zone if the format has no offset.
     pub fn formatted(&self, text: &str, format: &str, zone: &TimeZone) -> Option<Fraction> {
         let parts = strtime::parse(format, text.trim()).ok()?;
+        if parts.iana_time_zone().is_some() {
+            return seconds(parts.to_zoned().ok()?.timestamp().as_nanosecond());
+        }
         if parts.offset().is_some() {
             return seconds(parts.to_timestamp().ok()?.as_nanosecond());
         }

@@ -143,7 +143,8 @@ impl FoldState {
         }
         if matches!(kind, EventKind::Submit | EventKind::SubmitAndStart) {
             self.submit = self.submit.or(Some(at));
-            (self.end, self.outcome) = (None, None);
+            // An instance that is submitted again has not started again.
+            (self.start, self.end, self.outcome) = (None, None, None);
         }
         match kind {
             EventKind::Start | EventKind::SubmitAndStart => {

@@ -32,7 +32,7 @@ fn split_changes(text: &str) -> Vec<&str> {
 
 /// Returns whether a value of `--map` is a short mapping and not the name of a file.
 fn is_short(given: &str) -> bool {
-    let key = given.split('=').next().unwrap_or_default();
+    let key = given.split('=').next().unwrap_or_default().trim();
     given.contains('=') && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte))
 }
 

@@ -47,7 +47,11 @@ impl<'a> Value<'a> {
             Value::Number(number) => Ok(Some(*number)),
             Value::Truth(truth) => Err(format!("'{truth}' is not a number")),
             Value::Text(text) => {
-                let number = Fraction::parse(text).or_else(|| clock.read(text));
+                // A stated format may consist of digits only, such as 202603020800.
+                let number = match clock.format {
+                    Some(_) => clock.read(text).or_else(|| Fraction::parse(text)),
+                    None => Fraction::parse(text).or_else(|| clock.read(text)),
+                };
                 let form = clock.format.as_deref().unwrap_or("ISO 8601");
                 number
                     .map(Some)
@@ -82,11 +86,15 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Compares two values: as numbers if both are numbers, otherwise as texts. `None` if one is missing or they have no order.
+    /// Compares two values: as numbers if both are numbers, as times if both are times, otherwise as texts. `None` if one is missing or they have no order.
     pub fn compare(&self, other: &Value<'_>, clock: &Clock) -> Option<Ordering> {
         let plain = |value: &Value<'_>| match value {
             Value::Number(number) => Some(*number),
             Value::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => Fraction::parse(text),
+            _ => None,
+        };
+        let time = |value: &Value<'_>| match value {
+            Value::Text(text) if text.bytes().any(|byte| byte.is_ascii_digit()) => clock.read(text),
             _ => None,
         };
         match (self, other) {
@@ -94,7 +102,10 @@ impl<'a> Value<'a> {
             (Value::Truth(_), _) | (_, Value::Truth(_)) => Some(self.truth().ok()??.cmp(&other.truth().ok()??)),
             (a, b) => match (plain(a), plain(b), a, b) {
                 (Some(a), Some(b), ..) => Some(a.cmp(&b)),
-                (_, _, Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+                (_, _, Value::Text(one), Value::Text(two)) => match (time(a), time(b)) {
+                    (Some(a), Some(b)) => Some(a.cmp(&b)),
+                    _ => Some(one.cmp(two)),
+                },
                 _ => Some(a.number(clock).ok()??.cmp(&b.number(clock).ok()??)),
             },
         }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::save::check_output;
 use crate::cli::{Context, print};
 use crate::error::Result;
 use crate::output::file::write_whole;
@@ -27,13 +28,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    check_output(args.output.as_deref(), &args.files)?;
     let inputs = args.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>>>()?;
     let text = guess(&inputs)?;
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
         None => print::out(&text),
         Some(path) => {
             write_whole(path, text.as_bytes())?;
-            let questions = text.lines().filter(|line| line.contains('?') && line.starts_with('#')).count();
+            let questions = text
+                .lines()
+                .filter(|line| line.starts_with("# ") && line.contains(" = \"") && line.contains("?\""))
+                .count();
             context.print_message(&format!("{}: a mapping with {questions} questions", path.display()));
             Ok(())
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::save::{SaveTarget, save};
+use super::save::{SaveTarget, check_output, save};
 use super::watched::Watched;
 use super::{Opened, RowOptions, report};
 use crate::cli::{Context, print};
@@ -70,6 +70,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         return print::out(find_shipped("--print-map", name, &[])?.text);
     }
     let target = SaveTarget::parse(args.output.as_deref())?;
+    check_output(
+        args.output.as_deref(),
+        args.files.iter().chain(&args.map.iter().map(PathBuf::from).collect::<Vec<_>>()),
+    )?;
     if let Some(mapping) = args.mapping()? {
         return args.import(&mapping, &target, context);
     }

@@ -129,7 +129,8 @@ impl Report<'_> {
         let Some(profile) = &self.profile else { return Vec::new() };
         let mut lines = Vec::new();
         let from = profile.warm_up().map(|at| format!("from = \"{}s\"", at.0 / 1_000_000));
-        let to = (profile.work_after_last > 0.02).then(|| format!("to = \"{}s\"", profile.last.0 / 1_000_000));
+        let to = (profile.work_after_last > 0.02 && profile.last > profile.first)
+            .then(|| format!("to = \"{}s\"", profile.last.0 / 1_000_000));
         let window: Vec<String> = from.into_iter().chain(to).collect();
         if !window.is_empty() {
             lines.push(format!("proposed window of a plan: measure = {{ {} }}", window.join(", ")));

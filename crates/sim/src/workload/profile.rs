@@ -128,7 +128,9 @@ pub fn profile(source: &mut dyn Source) -> Result<Option<Profile>> {
         end = end.max(Time(submit.0.saturating_add(runs)));
         *ends.entry(Time(submit.0.saturating_add(runs))).or_default() += count;
         let near = end.0.saturating_sub((end.0 - start.0) / 1000);
-        ends = ends.split_off(&Time(near));
+        while ends.first_key_value().is_some_and(|(at, _)| at.0 < near) {
+            ends.pop_first();
+        }
         for dim in 0..dims {
             largest.0[dim] = largest.0[dim].max(demand.0[dim]);
             let together = if set.gang { demand.0[dim].saturating_mul(count) } else { demand.0[dim] };
@@ -197,6 +199,9 @@ impl Profile {
     /// Returns the number of equal machines that a workload fits at a load between the first and the last submission, and the amount of
     /// each resource of a machine. The amounts are the next power of two of the largest demand; a resource without demand has none.
     pub fn cluster(&self, dims: &[Dim], load: f64) -> Option<(u64, Vec<u64>)> {
+        if self.last == self.first {
+            return None;
+        }
         let arriving = self.running.get(..self.arrivals.len().min(self.running.len()))?;
         let mut machines: f64 = 1.0;
         let mut sizes = Vec::new();
@@ -229,7 +234,7 @@ impl Profile {
                 since(at)
             ));
         }
-        if self.work_after_last > 0.02 {
+        if self.work_after_last > 0.02 && span > 0 {
             concerns.push(format!(
                 "the end: {} of the work lies after the last submission, when the cluster drains",
                 percent(self.work_after_last)

@@ -16,6 +16,9 @@ use super::{Preceding, Source, TaskSet, Workload};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, UserId};
 
+/// The largest number of periods.
+const MOST: u64 = 100_000;
+
 /// The rows of one job.
 struct Job {
     name: JobName,
@@ -46,6 +49,11 @@ pub fn resample(source: &mut dyn Source, period: Span, seed: u64) -> Result<Work
             Span(last.0 - first.0).seconds(),
             period.seconds()
         );
+        return Err(Error::Mismatch { problem });
+    }
+    if periods > MOST {
+        let problem =
+            format!("resample: the trace has {periods} periods of {} s; at most {MOST} are possible", period.seconds());
         return Err(Error::Mismatch { problem });
     }
     let period_of = |job: &Job| (job.rows[0].submit.0 - first.0) / period.0;
@@ -90,7 +98,7 @@ pub fn resample(source: &mut dyn Source, period: Span, seed: u64) -> Result<Work
                     together.then(|| (moved(&names[before]), preceding.think))
                 });
                 for row in &job.rows {
-                    let shift = |at: Time| Time(at.0 - from * period.0 + target * period.0);
+                    let shift = |at: Time| Time((at.0 + target * period.0).saturating_sub(from * period.0));
                     let preceding = preceding.as_ref().map(|(name, think)| {
                         Box::new(Preceding { job: resampled.job_names.split(name), think: *think })
                     });
@@ -149,6 +157,8 @@ mod tests {
         let names: std::collections::HashSet<String> =
             (0..workload.jobs.len()).map(|job| workload.job_name(JobId(job as u32))).collect();
         assert_eq!(names.len(), workload.jobs.len());
+        let message = resampled(&text, 1, 1).expect_err("too many periods").to_string();
+        assert!(message.contains("at most 100000"), "{message}");
         let message = resampled(&text, 5 * DAY, 1).expect_err("one whole period").to_string();
         assert!(message.contains("at least two whole periods of 432000 s"), "{message}");
     }

@@ -67,7 +67,6 @@ const SUBMIT: &[&str] = &[
     "creationtimestamp",
     "taskcreatetime",
     "queued",
-    "queuetime",
     "queuedat",
     "enqueuetime",
     "timestamp",
@@ -123,7 +122,6 @@ const DURATION: &[&str] = &[
     "exectime",
     "walltimeused",
     "lifetime",
-    "jct",
 ];
 const TASKS: &[&str] = &[
     "tasks",

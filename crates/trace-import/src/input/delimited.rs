@@ -92,6 +92,10 @@ enum TextLines {
     Blanks { reader: BufReader<Box<dyn Read + Send>>, text: Vec<u8>, line: u64, comment: Option<u8> },
 }
 
+/// A row with more lines has a quote without an end, which would swallow the rows behind it. Shorter rows are not examined.
+const LINES_MOST: usize = 200;
+const LONG: usize = 1 << 12;
+
 impl TextLines {
     /// Reads the next line that is neither blank nor a comment; returns whether there was one.
     fn read(&mut self, path: &Path, row: &mut LogRow) -> Result<bool> {
@@ -99,6 +103,13 @@ impl TextLines {
             TextLines::Separated(rows) => match rows.read()? {
                 None => Ok(false),
                 Some(read) => {
+                    let bytes = read.record.as_slice();
+                    if bytes.len() > LONG && bytes.iter().filter(|byte| **byte == b'\n').count() > LINES_MOST {
+                        let problem =
+                            format!("a row has more than {LINES_MOST} lines; expected the end of a quoted field");
+                        let problem = Error::trace(path, read.line, "", problem).to_string();
+                        return Err(Error::Mismatch { problem });
+                    }
                     row.line = read.line;
                     row.fields.clone_from(read.record);
                     Ok(true)

@@ -48,8 +48,9 @@ impl<R: BufRead> JsonRecords<R> {
         Ok(records)
     }
 
+    /// Returns an error after which no further record can be read: it is never a dropped row.
     fn wrong(&self, problem: &str) -> Error {
-        Error::trace(&self.path, self.line, "", problem)
+        Error::Mismatch { problem: Error::trace(&self.path, self.line, "", problem).to_string() }
     }
 
     fn advance(&mut self) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Batsim's workloads: jobs that refer to profiles. A delay has a duration, and a composed profile has the sum of its parts.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::{RecordReader, items, text};
@@ -31,6 +33,7 @@ pub static READER: RecordReader = RecordReader {
         let jobs = document["jobs"].as_array().ok_or("has no array 'jobs'; expected a Batsim workload")?;
         let none = Map::new();
         let profiles = document["profiles"].as_object().unwrap_or(&none);
+        let mut known = HashMap::new();
         let row = |job: &Value| {
             let mut fields: Vec<String> = KEYS.iter().map(|key| text(&job[*key])).collect();
             let name = text(&job["profile"]);
@@ -38,7 +41,9 @@ pub static READER: RecordReader = RecordReader {
                 Some(profile) => text(&profile["type"]),
                 None => "undefined".to_owned(),
             });
-            fields.push(duration(profiles, &name, DEEPEST).map(|number| number.to_string()).unwrap_or_default());
+            fields.push(
+                duration(profiles, &name, DEEPEST, &mut known).map(|number| number.to_string()).unwrap_or_default(),
+            );
             fields.push(text(&document["nb_res"]));
             let other = job.as_object().unwrap_or(&none).keys().filter(|key| !KEYS.contains(&key.as_str()));
             fields.push(other.cloned().collect::<Vec<_>>().join(";"));
@@ -48,8 +53,29 @@ pub static READER: RecordReader = RecordReader {
     },
 };
 
-/// Returns the seconds of a profile, or `None` if they depend on a simulation.
-fn duration(profiles: &Map<String, Value>, name: &str, depth: usize) -> Option<Fraction> {
+/// Returns the seconds of a profile, or `None` if they depend on a simulation. Each profile is computed once; `known` has the results.
+fn duration(
+    profiles: &Map<String, Value>,
+    name: &str,
+    depth: usize,
+    known: &mut HashMap<String, Option<Fraction>>,
+) -> Option<Fraction> {
+    if let Some(seconds) = known.get(name) {
+        return *seconds;
+    }
+    // A profile that contains itself has no duration.
+    known.insert(name.to_owned(), None);
+    let seconds = computed(profiles, name, depth, known);
+    known.insert(name.to_owned(), seconds);
+    seconds
+}
+
+fn computed(
+    profiles: &Map<String, Value>,
+    name: &str,
+    depth: usize,
+    known: &mut HashMap<String, Option<Fraction>>,
+) -> Option<Fraction> {
     let profile = profiles.get(name)?;
     match text(&profile["type"]).as_str() {
         "delay" => Fraction::parse(&text(&profile["delay"])),
@@ -59,8 +85,10 @@ fn duration(profiles: &Map<String, Value>, name: &str, depth: usize) -> Option<F
             } else {
                 Fraction::parse(&text(&profile["repeat"]))?
             };
-            let parts = items(&profile["seq"]).iter().map(|part| duration(profiles, &text(part), depth - 1));
-            let sum = parts.into_iter().try_fold(Fraction::ZERO, |sum, part| sum.plus(part?))?;
+            let mut sum = Fraction::ZERO;
+            for part in items(&profile["seq"]) {
+                sum = sum.plus(duration(profiles, &text(part), depth - 1, known)?)?;
+            }
             sum.times(repeat)
         }
         _ => None,
