@@ -115,7 +115,8 @@ pub fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 pub const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another plan, for a plan without runs. Errors: as [`check`].
+/// Checks that a folder has no results of another plan, for a plan without runs. Errors: [`Error::Mismatch`] with the differences, or if
+/// the record that would identify the plan is damaged; [`Error::Io`].
 pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
     match plan_there(folder)? {
         Found::Whole(there) if there != plan => Err(of_another_plan(folder, &there, plan)),

@@ -87,7 +87,7 @@ fn entries(key: &str, node: &Node, each: &mut dyn FnMut(&str, &Place, &Node) -> 
 }
 
 impl Mapping {
-    /// Parses a mapping in TOML; `place` is the whole text. Errors: [`Error::Placed`].
+    /// Parses a mapping in TOML; `place` is the whole text. Errors: [`plimsoll_base::error::Error::Placed`].
     pub fn parse(name: &str, place: &Place) -> Result<Mapping> {
         let tree = Node::toml(place)?;
         match tree.get("mapping") {
@@ -100,7 +100,7 @@ impl Mapping {
         }
     }
 
-    /// Converts a parsed document. Errors: [`Error::Placed`].
+    /// Converts a parsed document. Errors: [`plimsoll_base::error::Error::Placed`].
     pub fn from_tree(name: &str, tree: &Node) -> Result<Mapping> {
         tree.known(&KEYS, "", " of a mapping")?;
         let mut mapping = Mapping {
