@@ -71,6 +71,8 @@ class Frames:
             message = message.replace(f"{path}, line 1,", f"{name},")
             # A path without a comma or colon after it is the value of a key of a plan, and remains.
             message = message.replace(f"{path},", f"{name},").replace(f"{path}:", f"{name}:")
+            # The advice for a file in another format is of no use for a frame.
+            message = re.sub(f"; other logs are imported with a mapping, and `plimsoll trace guess '?{re.escape(path)}'?` writes a first one", "", message)
             if path in message:
                 message += f"\n{name} is a frame, which is another file in every call. To keep runs, give the path of a file."
         return message
