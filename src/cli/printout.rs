@@ -11,7 +11,7 @@ pub enum Format {
     /// For people
     #[default]
     Table,
-    /// For programs: all values, exact
+    /// All values, exact, for programs
     Json,
     /// The tables only; intervals have a column of their own
     Csv,
@@ -53,7 +53,7 @@ impl Printout {
         let text: String = self.0.iter().map(block).collect();
         match format {
             Format::Table | Format::Json => text,
-            // Tables are separated by one empty line; none is at the end.
+            // One empty line separates tables, and the end has no empty line.
             Format::Csv | Format::Markdown | Format::Latex if text.is_empty() => text,
             Format::Csv | Format::Markdown | Format::Latex => text.trim_end_matches('\n').to_owned() + "\n",
         }

@@ -228,7 +228,7 @@ impl Selection {
         Ok(Selection { names, conditions, sort, shown })
     }
 
-    /// Returns the selected rows in order: the printed columns, then those that are only sorted by. Errors: a table is damaged; a condition
+    /// Returns the selected rows in order: the printed columns, then the sort columns. Errors: a table is damaged; a condition
     /// cannot be computed.
     fn rows(&self, files: &[PathBuf], context: &Context) -> Result<Vec<Vec<ShownValue>>> {
         let mut rows = Vec::new();

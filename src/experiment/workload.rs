@@ -92,7 +92,7 @@ impl WorkloadFile {
                     return Err(Error::plan(origin.key("workload.load"), load, expected));
                 }
                 if workload.submissions_depend_on_policy() {
-                    let expected = "no load for a closed loop, in which users submit when their jobs have ended";
+                    let expected = "no load for a closed loop, since its users submit when their jobs have ended";
                     return Err(Error::plan(origin.key("workload.load"), load, expected));
                 }
                 let target = TargetLoad { millionths: (load * 1e6).round() as u64, capacity: cluster.capacity() };

@@ -19,8 +19,8 @@ use crate::manifest::{FileState, below, state};
 use crate::schema::Table;
 use crate::summary::RunSummary;
 
-/// The receipt of one run. `S` is the part of the summary that a reader needs. A reader that needs less of it also reads receipts in which
-/// other parts have changed.
+/// The receipt of one run. `S` is the part of the summary that a reader needs. Readers of a small part also read receipts
+/// of versions with other fields in the rest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receipt<S = RunSummary> {
     /// The id of the run.

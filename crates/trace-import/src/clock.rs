@@ -1,6 +1,6 @@
 //! Converts times in text to seconds since 1970: ISO 8601 or a stated format, with an offset in the text or in an IANA time zone.
 //!
-//! When clocks are set back, an hour occurs twice, and a rule selects the first or the second. When clocks are set forward, an hour does not
+//! When summer time ends, an hour occurs twice, and a rule selects the first or the second. When it begins, an hour does not
 //! occur; a time in it is read with the offset from before the change. Both are counted.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use crate::number::Fraction;
 
-/// Which of two equal local times is meant when clocks are set back.
+/// The rule that selects one of two equal local times at the end of summer time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedHour {
     /// The earlier one.

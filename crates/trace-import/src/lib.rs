@@ -35,9 +35,10 @@ pub use condition::Condition;
 pub use expr::functions;
 pub use guess::guess;
 pub use mapping::{Mapping, VERSION};
-pub use run::{ImportOptions, import};
+pub use run::{ImportOptions, import, import_interruptible};
 pub use shipped::{SHIPPED, Shipped, recognise};
 pub use short::{read_mapping, with_changes};
+pub use tables::Interrupt;
 
 /// The name of a mapping that is not shipped.
 pub const OWN: &str = "mapping";

@@ -17,7 +17,7 @@ use crate::fold;
 use crate::input::{LogRow, Rows};
 use crate::mapping::{AttemptRule, Mapping, MissingRule, OutputColumn};
 use crate::number::Fraction;
-use crate::tables::{Chain, assign, read_joined};
+use crate::tables::{Chain, Interrupt, assign, read_joined};
 use crate::target::Target;
 
 /// Options of an import.
@@ -34,6 +34,16 @@ pub struct ImportOptions {
 /// Errors: [`Error::Placed`] in the mapping; [`Error::Trace`] if most rows cannot be read (with `strict`, any row), or if no row is usable;
 /// [`Error::Io`].
 pub fn import(mapping: &Mapping, inputs: &[Input], options: ImportOptions) -> Result<Workload> {
+    import_interruptible(mapping, inputs, options, &|| Ok(()))
+}
+
+/// Imports the files of a log as [`import`], and calls `interrupt` every few thousand rows. Errors: also those of `interrupt`.
+pub fn import_interruptible(
+    mapping: &Mapping,
+    inputs: &[Input],
+    options: ImportOptions,
+    interrupt: Interrupt,
+) -> Result<Workload> {
     let own_users = mapping.outputs.iter().any(|output| output.target == Target::User);
     let tenants = options.tenants.unwrap_or(if own_users { Tenants::Column } else { Tenants::Job });
     if tenants == Tenants::Qos || (tenants == Tenants::Column && !own_users) {
@@ -44,11 +54,11 @@ pub fn import(mapping: &Mapping, inputs: &[Input], options: ImportOptions) -> Re
     let mut assigned = assign(mapping, inputs)?;
     let mut joined = Vec::new();
     for (table, inputs) in mapping.tables.iter().zip(assigned.drain(1..)).map(|(_, inputs)| inputs).enumerate() {
-        joined.push(read_joined(&mapping.tables[table + 1], inputs, &mapping.clock, &mut quality)?);
+        joined.push(read_joined(&mapping.tables[table + 1], inputs, interrupt, &mapping.clock, &mut quality)?);
     }
     let main = &mapping.tables[0];
     let several = assigned[0].len() > 1;
-    let mut chain = Chain::open(main, assigned.swap_remove(0))?;
+    let mut chain = Chain::open(main, assigned.swap_remove(0), interrupt)?;
     if !chain.detected.is_empty() {
         quality.assumptions.push(("input".into(), chain.detected.join(", ")));
     }

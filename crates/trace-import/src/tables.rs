@@ -48,7 +48,7 @@ pub fn assign(mapping: &Mapping, inputs: &[Input]) -> Result<Vec<Vec<Input>>> {
 }
 
 /// The rows of several files, one file after the other.
-pub struct Chain {
+pub struct Chain<'a> {
     table: TableSpec,
     inputs: std::vec::IntoIter<Input>,
     current: Option<Box<dyn Rows>>,
@@ -60,11 +60,20 @@ pub struct Chain {
     pub late: Vec<String>,
     /// The detected properties of the first file.
     pub detected: Vec<String>,
+    interrupt: Interrupt<'a>,
+    /// Rows read so far.
+    rows: u64,
 }
 
-impl Chain {
+/// Returns an error if the import must end, as after Ctrl-C.
+pub type Interrupt<'a> = &'a dyn Fn() -> Result<()>;
+
+/// The number of rows between two calls of an [`Interrupt`].
+const BETWEEN: u64 = 4096;
+
+impl<'a> Chain<'a> {
     /// Opens the first file.
-    pub fn open(table: &TableSpec, inputs: Vec<Input>) -> Result<Chain> {
+    pub fn open(table: &TableSpec, inputs: Vec<Input>, interrupt: Interrupt<'a>) -> Result<Chain<'a>> {
         let mut inputs = inputs.into_iter();
         let Some(first) = inputs.next() else {
             return Err(Error::Mismatch { problem: "no file is given; expected a log".to_owned() });
@@ -78,12 +87,18 @@ impl Chain {
             path: first.path().to_owned(),
             late: Vec::new(),
             detected: file.detected,
+            interrupt,
+            rows: 0,
         })
     }
 }
 
-impl Rows for Chain {
+impl Rows for Chain<'_> {
     fn next(&mut self, row: &mut LogRow) -> Result<bool> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(BETWEEN) {
+            (self.interrupt)()?;
+        }
         while let Some(rows) = &mut self.current {
             if rows.next(row)? {
                 return Ok(true);
@@ -122,7 +137,13 @@ impl Rows for Chain {
 }
 
 /// Reads a joined table into memory. Of several rows with one key the first is used, and the others are counted in a warning.
-pub fn read_joined(table: &TableSpec, inputs: Vec<Input>, clock: &Clock, quality: &mut Quality) -> Result<JoinedTable> {
+pub fn read_joined(
+    table: &TableSpec,
+    inputs: Vec<Input>,
+    interrupt: Interrupt,
+    clock: &Clock,
+    quality: &mut Quality,
+) -> Result<JoinedTable> {
     let mut joined = JoinedTable {
         name: table.name.clone(),
         columns: table.columns.clone(),
@@ -131,7 +152,7 @@ pub fn read_joined(table: &TableSpec, inputs: Vec<Input>, clock: &Clock, quality
         missing: table.missing.clone(),
     };
     let Some(join) = table.join.as_ref().filter(|_| joined.given) else { return Ok(joined) };
-    let mut chain = Chain::open(table, inputs)?;
+    let mut chain = Chain::open(table, inputs, interrupt)?;
     joined.columns.clone_from(&chain.columns);
     let scope = ColumnScope {
         name: &table.name,

@@ -1,9 +1,10 @@
 //! Forms of files and errors of mappings.
 
+use plimsoll_base::error::Error;
 use plimsoll_base::tree::Place;
 use plimsoll_sim::workload::formats::{FormatOptions, detect, read_input};
 use plimsoll_sim::workload::{CsvTrace, Input, Source, Workload};
-use plimsoll_trace_import::{ImportOptions, Mapping, import, recognise};
+use plimsoll_trace_import::{ImportOptions, Mapping, import, import_interruptible, recognise};
 
 const LOG: &str = "id,submit,duration,cpu\n1,5,9,2\n2,6,9,1\n";
 const MAP: &str = "mapping = 1\n[trace]\njob = \"id\"\nsubmit = \"submit\"\nduration = \"duration\"\ncpu = \"cpu\"\n";
@@ -240,4 +241,22 @@ fn the_standard_workload_format_gives_the_expected_tables() {
         }
         assert_eq!(found.next_set().expect("rows in memory"), None);
     }
+}
+
+/// A long import ends at the next check, also after a signal, and dates of digits only are read by their format.
+#[test]
+fn an_import_is_interrupted_and_formats_of_digits_are_times() {
+    let rows: String = (0..5000).map(|row| format!("{row},{row},9,1\n")).collect();
+    let log = input("log.csv", format!("id,submit,duration,cpu\n{rows}").as_bytes());
+    let stop = || Err(Error::Interrupted);
+    let error = import_interruptible(&mapping(MAP), &[log], ImportOptions::default(), &stop).expect_err("interrupted");
+    assert!(matches!(error, Error::Interrupted), "{error}");
+    let map = "mapping = 1\ntime.format = \"%Y%m%d%H%M\"\nkeep = { \"e >= s\" = \"the end is before the start\" }\n[trace]\n\
+               job = \"id\"\nsubmit = \"s\"\nduration = \"e - s\"\ncpu = \"1\"\n";
+    let workload = imported(map, &[("log.csv", "id,s,e\n1,202603312350,202604010010\n")]);
+    assert_eq!(workload.sets.iter().map(|set| set.duration.0).collect::<Vec<_>>(), [1_200_000_000]);
+    // Texts of dates in another order of their parts compare as times.
+    let map = map.replace("%Y%m%d%H%M", "%d.%m.%Y");
+    let workload = imported(&map, &[("log.csv", "id,s,e\n1,31.03.2026,01.04.2026\n")]);
+    assert_eq!(workload.sets.iter().map(|set| set.duration.0).collect::<Vec<_>>(), [86_400_000_000]);
 }

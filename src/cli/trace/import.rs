@@ -10,7 +10,7 @@ use super::{Opened, RowOptions, report};
 use crate::cli::{Context, print};
 use crate::error::{Error, Result, did_you_mean};
 use crate::rows::read_text;
-use crate::trace_import::{ImportOptions, Mapping, SHIPPED, Shipped, import, read_mapping, recognise};
+use crate::trace_import::{ImportOptions, Mapping, SHIPPED, Shipped, import_interruptible, read_mapping, recognise};
 use crate::workload::formats::{Format, detect};
 use crate::workload::{Input, Workload};
 
@@ -150,7 +150,8 @@ impl Args {
         }
         let inputs = self.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>>>()?;
         let options = ImportOptions { strict: self.rows.strict, tenants: self.rows.options()?.tenants };
-        let workload = import(mapping, &inputs, options).map_err(|error| match error {
+        let interrupt = || context.stop.check();
+        let workload = import_interruptible(mapping, &inputs, options, &interrupt).map_err(|error| match error {
             Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
             error => error,
         })?;

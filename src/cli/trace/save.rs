@@ -15,7 +15,7 @@ use crate::workload::Source;
 use crate::workload::summary::{Summary, summarise};
 use crate::workload::write::{Layout, csv};
 
-/// Checks that an output replaces none of the files that are read. Errors: [`Error::Plan`] at `--output`.
+/// Checks that an output is not one of the files that are read. Errors: [`Error::Plan`] at `--output`.
 pub fn check_output<'a>(output: Option<&Path>, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     let Some(output) = output.filter(|path| path.exists()) else { return Ok(()) };
     let same = |path: &&PathBuf| matches!((path.canonicalize(), output.canonicalize()), (Ok(a), Ok(b)) if a == b);

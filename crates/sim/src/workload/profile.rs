@@ -101,7 +101,7 @@ pub fn profile(source: &mut dyn Source) -> Result<Option<Profile>> {
     let (mut jobs, mut tasks, mut at_first) = (0, 0u64, 0u64);
     let mut gaps = Histogram::default();
     let mut longest: Option<(Time, Span)> = None;
-    // The latest ends, as pairs of an end and a number of tasks, of which those near the end of all are counted afterwards.
+    // The number of tasks by their end, for ends within the last thousandth of the time so far.
     let mut ends: BTreeMap<Time, u64> = BTreeMap::new();
     let mut users: Vec<u128> = Vec::new();
     while let Some(set) = source.next_set()? {

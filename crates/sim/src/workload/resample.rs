@@ -4,7 +4,7 @@
 //! period of a user is a period of the same user, drawn with replacement. Jobs keep their tasks, durations, and place in the period, so
 //! sizes, the habits of each user, and the daily or weekly cycle remain; what varies is which of the users' periods meet (Zakay and
 //! Feitelson, "Workload resampling for performance evaluation of parallel job schedulers", ICPE 2013, 3; their separate treatment of
-//! temporary users is replaced by periods in which a user submits nothing). The expected load of each user is that of the trace.
+//! temporary users is replaced by periods without submissions). The expected load of each user is that of the trace.
 
 use std::collections::HashMap;
 
@@ -28,8 +28,8 @@ struct Job {
 
 /// Reads a source to its end and returns the resampled workload of a seed. A part of a period at the end of the trace is not exchanged.
 ///
-/// A job that is moved to another period has the number of that period after its name. A job whose preceding job is not in the same
-/// period of the same user is submitted at its submit time. Errors: those of the source; [`Error::Mismatch`] if the trace has fewer than
+/// A job that is moved to another period has the number of that period after its name. If the preceding job is not in the same period
+/// of the same user, a job is submitted at its submit time. Errors: those of the source; [`Error::Mismatch`] if the trace has fewer than
 /// two whole periods.
 pub fn resample(source: &mut dyn Source, period: Span, seed: u64) -> Result<Workload> {
     let mut jobs: Vec<Job> = Vec::new();
@@ -176,7 +176,7 @@ mod tests {
             let before = set.preceding.as_ref().map(|preceding| workload.job_names.text(&preceding.job));
             match name.as_bytes()[0] {
                 b'b' => assert_eq!(before, Some(name.replace('b', "a"))),
-                // The preceding job belongs to another user, of whom another day may be drawn.
+                // The preceding job belongs to another user, and another day of that user may be drawn.
                 _ => assert_eq!(before, None, "{name}"),
             }
         }

@@ -24,7 +24,8 @@ pub struct TargetLoad {
 impl TargetLoad {
     /// Returns the factor for the times of a source, in billionths. Reads the source to its end.
     ///
-    /// Errors: those of the source; [`Error::Mismatch`] if all rows are submitted at one instant, or need nothing that the cluster has.
+    /// Errors: those of the source; [`Error::Mismatch`] if all rows are submitted at one instant, or the work on the resources of
+    /// the cluster is zero.
     pub fn factor(&self, source: &mut dyn Source) -> Result<u64> {
         let capacity: Vec<u64> = source
             .dims()
@@ -51,7 +52,7 @@ impl TargetLoad {
             return wrong("all rows are submitted at one instant");
         }
         if busy == 0 {
-            return wrong("its tasks need nothing that the cluster has");
+            return wrong("the work of its tasks on the resources of the cluster is zero");
         }
         let factor = busy.saturating_mul(BILLION * 1_000_000) / (u128::from(span) * u128::from(self.millionths));
         match u64::try_from(factor) {
@@ -166,6 +167,6 @@ mod tests {
     fn workloads_without_a_load_are_refused() {
         let message = |rows: &str, target: TargetLoad| target.factor(&mut trace(rows)).expect_err(rows).to_string();
         assert!(message("a,u,0,1,1,1\nb,u,0,1,1,1\n", to(700_000, 1)).contains("at one instant"));
-        assert!(message("a,u,0,0,1,1\nb,u,9,0,1,1\n", to(700_000, 1)).contains("need nothing"));
+        assert!(message("a,u,0,0,1,1\nb,u,9,0,1,1\n", to(700_000, 1)).contains("is zero"));
     }
 }

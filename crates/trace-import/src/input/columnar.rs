@@ -18,7 +18,7 @@ fn damaged(path: &Path, problem: &str) -> Error {
     Error::trace(path, 0, "", format!("is a damaged Parquet file: {problem}"))
 }
 
-/// Opens a Parquet file. Columns of other types than numbers, texts, truth values and lists of these are not read.
+/// Opens a Parquet file. Numbers, texts, truth values and their lists are read; columns of other types are not.
 pub fn open(input: &Input) -> Result<OpenFile> {
     let path = input.path();
     let bytes = match input {
