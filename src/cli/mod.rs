@@ -29,6 +29,7 @@ mod show;
 mod solve;
 mod static_plan;
 mod trace;
+mod why;
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -83,6 +84,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll failover fm-failover+am-timeout
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
+  plimsoll why results/facebook job-17 --policy drf
   plimsoll policies
 
 Every verb has examples in its own --help.";
@@ -105,6 +107,7 @@ enum Verb {
     Schema(schema::Args),
     Show(show::Args),
     Trace(trace::Args),
+    Why(why::Args),
     Policies(policies::Args),
     Completions(Completions),
 }
@@ -239,6 +242,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     match verb {
         Verb::Run(args) => run::run(args, context),
         Verb::Replay(args) => replay::run(args, context),
+        Verb::Why(args) => why::run(args, context),
         Verb::Solve(args) => solve::run(args, context),
         Verb::Check(args) => check::run(args, context),
         Verb::Decide(args) => decide::run(args, context),

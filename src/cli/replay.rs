@@ -25,27 +25,16 @@ use crate::settings::SettingOrigin;
 use crate::workload::Input;
 use crate::workload::formats::{Format as TraceFormat, FormatOptions, detect};
 
-/// Replay one trace under some policies
+/// The options of a replay that decide its results, besides the trace.
 #[derive(clap::Args, Clone, Debug)]
 #[command(group(ArgGroup::new("drawn").args(["thin", "resample", "estimates"]).multiple(true)))]
-#[command(after_help = "Examples:
-  plimsoll replay trace.csv --machines 400x16c32g --policy drf
-  plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu \\
-      --placement first-fit --policy drf --policy slot:12 \\
-      --tasks -o results/mine
-  plimsoll replay batch_task.csv --from alibaba-2017 \\
-      --machines 1300x64c1norm --policy drf
-  zcat trace.csv.gz | plimsoll replay - --machines machines.csv \\
-      --policy drf --weights weights.csv")]
-pub struct Args {
-    /// A canonical trace (CSV or Parquet, - for standard input) or a file in a public format
-    trace: PathBuf,
+pub struct ReplayOptions {
     /// The machines: groups such as 400x16c32g,100x64c256g4gpu (c cores, g GiB, m MiB, gpu, norm), or a .csv
     #[arg(long, value_name = "SPEC")]
-    machines: String,
+    pub machines: Option<String>,
     /// A policy, or several as drf,fifo; may be given several times (see `plimsoll policies`)
-    #[arg(long = "policy", value_name = "POLICY", required = true)]
-    policies: Vec<String>,
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<String>,
     #[command(flatten)]
     cluster: ClusterOptions,
     /// A CSV of weights: user,weight or user and one column per resource
@@ -71,10 +60,30 @@ pub struct Args {
     #[arg(long, default_value_t = 1, requires = "drawn")]
     seed: u64,
     #[command(flatten)]
-    rows: RowOptions,
+    pub rows: RowOptions,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
     sample: String,
+}
+
+/// Replay one trace under some policies
+#[derive(clap::Args, Clone, Debug)]
+#[command(group(ArgGroup::new("given_machines").args(["machines"]).required(true)))]
+#[command(group(ArgGroup::new("given_policies").args(["policies"]).required(true)))]
+#[command(after_help = "Examples:
+  plimsoll replay trace.csv --machines 400x16c32g --policy drf
+  plimsoll replay trace.parquet --machines 200x16c32g,100x64c256g4gpu \\
+      --placement first-fit --policy drf --policy slot:12 \\
+      --tasks -o results/mine
+  plimsoll replay batch_task.csv --from alibaba-2017 \\
+      --machines 1300x64c1norm --policy drf
+  zcat trace.csv.gz | plimsoll replay - --machines machines.csv \\
+      --policy drf --weights weights.csv")]
+pub struct Args {
+    /// A canonical trace (CSV or Parquet, - for standard input) or a file in a public format
+    trace: PathBuf,
+    #[command(flatten)]
+    options: ReplayOptions,
     /// Also write the tasks table
     #[arg(long)]
     tasks: bool,
@@ -102,9 +111,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let policies = separate_policies(&args.policies, |name| context.registry.policy(name).is_ok());
-    let args = &Args { policies, ..args.clone() };
-    let plan = plan(args, context)?;
+    let plan = plan(&args.trace, &args.options, &args.extra_tables()?, context)?;
     let draw = if args.report { run::Draw::Report } else { run::Draw::Nothing };
     args.output.as_ref().map_or(Ok(()), |folder| check_output("--output", folder))?;
     let how = run::RunSettings {
@@ -117,28 +124,50 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     run::perform(&Study::from_plan(plan), &how, draw, context)
 }
 
-fn plan(args: &Args, context: &Context) -> Result<Plan> {
+impl Args {
+    /// Returns the active switches for additional tables. Errors: there is no folder for the tables.
+    fn extra_tables(&self) -> Result<Vec<&'static str>> {
+        let all = [("tasks", self.tasks), ("decisions", self.decisions), ("series", self.series)];
+        let switches: Vec<&str> = all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect();
+        if !switches.is_empty() && self.output.is_none() {
+            let expected = "a folder for the tables that --tasks, --series and --decisions write";
+            return Err(Error::plan("--output", "nothing", expected));
+        }
+        Ok(switches)
+    }
+}
+
+/// Parses a command line of `plimsoll replay`, as a results folder records it. Returns the trace and the options; `None` if it is no such
+/// command.
+pub fn parse_command(line: &str) -> Option<(PathBuf, ReplayOptions, Vec<&'static str>)> {
+    let words = shell::words(line)?;
+    let command = <Args as clap::Args>::augment_args(clap::Command::new("replay"));
+    let matches = command.try_get_matches_from(words.strip_prefix(&["plimsoll".to_owned()][..])?).ok()?;
+    let args = <Args as clap::FromArgMatches>::from_arg_matches(&matches).ok()?;
+    let output = Some(PathBuf::new());
+    let switches = Args { output, ..args.clone() }.extra_tables().ok()?;
+    Some((args.trace, args.options, switches))
+}
+
+/// Returns the plan of a replay with the additional tables of some switches. Errors: [`Error::Plan`] with the option and the accepted
+/// values.
+pub fn plan(trace: &Path, options: &ReplayOptions, extra: &[&'static str], context: &Context) -> Result<Plan> {
+    let policies = separate_policies(&options.policies, |name| context.registry.policy(name).is_ok());
+    let args = &ReplayOptions { policies, ..options.clone() };
     let mut tables = vec![Table::Runs, Table::Users, Table::Jobs, Table::Groups, Table::Bins, Table::Quantiles];
-    if args.tasks {
+    if extra.contains(&"tasks") {
         tables.push(Table::Tasks);
     }
-    if args.decisions {
+    if extra.contains(&"decisions") {
         tables.push(Table::Decisions);
     }
-    if args.series {
+    if extra.contains(&"series") {
         tables.extend([Table::Usage, Table::Fairness, Table::Shares, Table::Levels, Table::Demands]);
     }
-    if (args.tasks || args.series || args.decisions) && args.output.is_none() {
-        return Err(Error::plan(
-            "--output",
-            "nothing",
-            "a folder for the tables that --tasks, --series and --decisions write",
-        ));
-    }
     let text = |text: &String| Some(text.clone());
-    let cluster = ClusterFile { machines: text(&args.machines), group: Vec::new(), settings: args.cluster.0.clone() };
-    let trace = TraceFile {
-        trace: args.trace.clone(),
+    let cluster = ClusterFile { machines: args.machines.clone(), group: Vec::new(), settings: args.cluster.0.clone() };
+    let trace_file = TraceFile {
+        trace: trace.to_owned(),
         format: args.rows.from.clone(),
         tenants: args.rows.tenants.clone(),
         thin: args.thin,
@@ -147,9 +176,9 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         options: Some(FormatOptions { tenants: None, resources: Vec::new(), ..args.rows.options()? }),
         resources: args.rows.resource.clone(),
     };
-    check_parameters(args)?;
+    check_parameters(trace, args)?;
     let file = PlanFile {
-        name: args.trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
+        name: trace.file_stem().map_or("replay".into(), |stem| file_name(&stem.to_string_lossy())),
         question: None,
         policies: args.policies.clone(),
         baseline: None,
@@ -166,35 +195,35 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         control: None,
         service: Vec::new(),
         workload: Some(match args.load {
-            Some(load) => WorkloadFile::AtLoad(Box::new(WorkloadFile::Trace(trace)), load),
-            None => WorkloadFile::Trace(trace),
+            Some(load) => WorkloadFile::AtLoad(Box::new(WorkloadFile::Trace(trace_file)), load),
+            None => WorkloadFile::Trace(trace_file),
         }),
     };
-    let canonical = canonical(args);
+    let canonical = canonical(args, extra);
     Ok(Plan {
         text: toml::to_string(&canonical).unwrap_or_default(),
         digest: digest(canonical)?,
-        command: command(args),
+        command: command(trace, args, extra),
         ..Plan::check(file, Path::new(""), context.registry, SettingOrigin::OnCommandLine)?
     })
 }
 
 /// Checks that the parameters (`--set`) belong to the format of the trace. Errors: a parameter of another format, or the trace cannot be
 /// read.
-fn check_parameters(args: &Args) -> Result<()> {
-    let standard_input = args.trace.as_os_str() == "-";
+fn check_parameters(trace: &Path, args: &ReplayOptions) -> Result<()> {
+    let standard_input = trace.as_os_str() == "-";
     let format = match &args.rows.from {
         Some(name) => Some(TraceFormat::parse("--from", name)?),
         // Standard input can be read only once.
         None if args.rows.set.is_empty() || standard_input => return Ok(()),
-        None => detect(&Input::open(&args.trace)?)?,
+        None => detect(&Input::open(trace)?)?,
     };
-    args.rows.check_format(format.map(TraceFormat::name), &args.trace)
+    args.rows.check_format(format.map(TraceFormat::name), trace)
 }
 
 /// Returns the options that decide the results, each with its values and its default. The list excludes switches, and options for execution
 /// and output.
-fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
+fn deciding(args: &ReplayOptions) -> Vec<(&'static str, Vec<String>, Option<&'static str>)> {
     let one = |text: &Option<String>| text.iter().cloned().collect::<Vec<_>>();
     let file = |file: &Option<PathBuf>| file.iter().map(shell::path).collect::<Vec<_>>();
     let number = |number: Option<String>| number.into_iter().collect::<Vec<_>>();
@@ -205,8 +234,10 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
         let values = values.map(word).collect();
         (setting.option(), values, (setting.default)().filter(|_| !setting.explicit))
     });
-    let mut options =
-        vec![("machines", vec![shell::path(&args.machines)], None), ("policy", args.policies.clone(), None)];
+    let mut options = vec![
+        ("machines", args.machines.iter().map(shell::path).collect(), None),
+        ("policy", args.policies.clone(), None),
+    ];
     options.extend(cluster);
     options.extend([
         ("weights", file(&args.weights), None),
@@ -226,14 +257,13 @@ fn deciding(args: &Args) -> Vec<(&'static str, Vec<String>, Option<&'static str>
 }
 
 /// Returns the active switches: for reading the trace, and for the optional tables.
-fn switches(args: &Args) -> impl Iterator<Item = &'static str> {
-    let all =
-        [("strict", args.rows.strict), ("tasks", args.tasks), ("decisions", args.decisions), ("series", args.series)];
-    all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name)
+fn switches<'s>(args: &ReplayOptions, extra: &'s [&'static str]) -> impl Iterator<Item = &'static str> + 's {
+    let strict = args.rows.strict.then_some("strict");
+    strict.into_iter().chain(extra.iter().copied())
 }
 
 /// Returns the options that decide the results, as a plan would contain them.
-fn canonical(args: &Args) -> toml::Table {
+fn canonical(args: &ReplayOptions, extra: &[&'static str]) -> toml::Table {
     let mut table = toml::Table::new();
     for (option, values, _) in deciding(args) {
         let (key, value) = match option {
@@ -245,21 +275,21 @@ fn canonical(args: &Args) -> toml::Table {
         };
         table.insert(key.replace('-', "_"), value);
     }
-    for name in switches(args) {
+    for name in switches(args, extra) {
         table.insert(name.to_owned(), true.into());
     }
     table
 }
 
 /// Returns the options that decide the results, as a command.
-fn command(args: &Args) -> String {
-    let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), shell::path(&args.trace)];
+fn command(trace: &Path, args: &ReplayOptions, extra: &[&'static str]) -> String {
+    let mut words = vec!["plimsoll".to_owned(), "replay".to_owned(), shell::path(trace)];
     for (option, values, default) in deciding(args) {
         for value in values.into_iter().filter(|value| Some(value.as_str()) != default) {
             words.extend([format!("--{option}"), value]);
         }
     }
-    words.extend(switches(args).map(|name| format!("--{name}")));
+    words.extend(switches(args, extra).map(|name| format!("--{name}")));
     shell::line(words)
 }
 
@@ -287,9 +317,9 @@ mod tests {
             let line = ["replay", "t.csv", "--machines=1x1c1g", "--policy=drf"].map(str::to_owned);
             let matches = Line::command().get_matches_from(line.into_iter().chain([value(setting)]).chain(other));
             let args = Args::from_arg_matches(&matches).expect("a command line");
-            assert_eq!(args.cluster.0.all(setting.key), [setting.example], "{}", setting.key);
+            assert_eq!(args.options.cluster.0.all(setting.key), [setting.example], "{}", setting.key);
             let decides =
-                deciding(&args).iter().any(|(name, values, _)| *name == setting.option() && values.len() == 1);
+                deciding(&args.options).iter().any(|(name, values, _)| *name == setting.option() && values.len() == 1);
             assert_eq!(decides, setting.decides, "{}", setting.key);
         }
     }
@@ -299,7 +329,11 @@ mod tests {
     fn the_command_has_paths_that_read_back() {
         let line = ["replay", "t.csv", "--machines=1x1c1g", "--policy=drf", "--machine-events=-x.csv"];
         let args = Args::from_arg_matches(&Line::command().get_matches_from(line)).expect("a command line");
-        assert!(command(&args).ends_with("--machine-events ./-x.csv"), "{}", command(&args));
+        assert!(
+            command(&args.trace, &args.options, &[]).ends_with("--machine-events ./-x.csv"),
+            "{}",
+            command(&args.trace, &args.options, &[])
+        );
     }
 
     /// A forgotten option would be missing from the digest of a run and from the command that repeats it.
@@ -309,7 +343,7 @@ mod tests {
         let args = Args::from_arg_matches(&matches).expect("a command line");
         let shown =
             ["report", "output", "restart", "jobs", "format", "audit", "strict", "tasks", "decisions", "series"];
-        let mut known: Vec<&str> = deciding(&args).iter().map(|(name, ..)| *name).chain(shown).collect();
+        let mut known: Vec<&str> = deciding(&args.options).iter().map(|(name, ..)| *name).chain(shown).collect();
         let command = Line::command();
         let mut options: Vec<&str> = command.get_arguments().filter_map(|option| option.get_long()).collect();
         known.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! - `plan`, `workload`, `machines`, `seeds`, `changes`: the keys of a plan and their validation.
 //! - `study`: plans with includes and sweeps, the identity of runs, and the results folder.
-//! - `preflight`, `execute`: the validation and execution of runs. A single run is in the crate `plimsoll_runs`.
+//! - `preflight`, `execute`, `observe`: the validation, execution and repetition of runs. A single run is in the crate `plimsoll_runs`.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
 //! - `failover` and `gym`: other kinds of experiments.
 
@@ -14,6 +14,7 @@ pub mod failover;
 mod findings;
 pub mod gym;
 pub mod machines;
+mod observe;
 pub mod plan;
 mod preflight;
 mod seeds;
@@ -25,6 +26,7 @@ pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
 pub use findings::{Difference, Estimate, Findings, findings};
+pub use observe::{StudyRun, check_repeated, observe};
 pub use plan::Plan;
 pub use plimsoll_results::summary::{GroupSummary, RunSummary, StuckExample, SummaryValue};
 pub use plimsoll_runs::{Destination, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};

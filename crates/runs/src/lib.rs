@@ -17,9 +17,13 @@ mod simulate;
 mod sinks;
 mod summary;
 mod supply;
+mod wait_log;
+mod wait_text;
 
 pub use memory::ROW_MEMORY;
 pub use shared::{Key, Lease, SharedSupply, Supplies};
-pub use simulate::{RunEnvironment, Simulated, Simulation, simulate};
+pub use simulate::{RunEnvironment, Simulated, Simulation, simulate, simulate_observed};
 pub use sinks::{Destination, columns};
 pub use supply::Supply;
+pub use wait_log::{JobWait, NoObserver, Observer, WaitInterval, WaitLog};
+pub use wait_text::WaitReport;

@@ -11,6 +11,7 @@ use crate::groups::GroupWatch;
 use crate::shared::{ReplayInputs, SharedSupply};
 use crate::sinks::{Destination, Sinks};
 use crate::summary;
+use crate::wait_log::{NoObserver, Observer};
 use plimsoll_base::error::Result;
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
@@ -21,7 +22,7 @@ use plimsoll_results::schema::{BinRow, DemandKind, Quantile, Table};
 use plimsoll_results::summary::RunSummary;
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::{Cluster, ClusterSpec, Placement};
-use plimsoll_sim::engine::{self, Options, RunContext};
+use plimsoll_sim::engine::{Engine, Options, RunContext};
 use plimsoll_sim::workload::{Following, Service, WithServices};
 use plimsoll_store::file::Pending;
 
@@ -96,6 +97,17 @@ pub fn simulate(
     to: &Destination,
     heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
 ) -> Result<Simulated> {
+    simulate_observed(simulation, policy, to, heartbeat, &mut NoObserver)
+}
+
+/// As [`simulate`], with an observer of the engine. Errors: as [`simulate`], and the observer's.
+pub fn simulate_observed(
+    simulation: &Simulation,
+    policy: &NamedPolicy,
+    to: &Destination,
+    heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
+    observer: &mut dyn Observer,
+) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
     if source.has_preceding() {
         source = Box::new(Following::new(source));
@@ -142,7 +154,12 @@ pub fn simulate(
     if let Some(world) = &mut world {
         run_context = run_context.under(world);
     }
-    let outcome = engine::run_with(run_context, Arc::clone(&cluster), weights.clone(), &options)?;
+    let mut engine = Engine::new(run_context, Arc::clone(&cluster), weights.clone(), &options)?;
+    observer.begin(&mut engine);
+    while let Some(now) = engine.step()? {
+        observer.instant(&mut engine, now)?;
+    }
+    let outcome = engine.finish()?;
     let held = source.held_jobs();
     collector.finish(outcome.end)?;
     let carried = world.map(|mut world| world.carried(outcome.end));

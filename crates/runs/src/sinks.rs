@@ -135,19 +135,7 @@ impl Sinks {
     pub fn tasks(&mut self, job: &str, user: Listed, tasks: &TaskRecord) -> Result<()> {
         let Some(table) = &mut self.tasks else { return Ok(()) };
         let devices = devices(tasks.devices, &self.dims);
-        let outcome = match tasks.fate {
-            Fate::Finished => "finished",
-            Fate::Running => "running",
-            Fate::Reclaimed => "reclaimed",
-            Fate::Preempted => "preempted",
-            Fate::MachineFailed => "machine-failed",
-            Fate::Lost => "lost",
-            Fate::Failed => "failed",
-            Fate::GivenUp => "given-up",
-            Fate::Superseded => "superseded",
-            Fate::Revoked => "revoked",
-            Fate::Moved => "moved",
-        };
+        let outcome = fate_name(tasks.fate);
         (tasks.first..tasks.first + u64::from(tasks.count)).try_for_each(|number| {
             table.push(&Task {
                 job,
@@ -263,4 +251,21 @@ fn devices(held: &[DevicePart], dims: &[Dim]) -> Option<String> {
         if part { format!("{whole}={}", trim_float(f64::from(held.milli) / 1000.0)) } else { whole }
     };
     (!held.is_empty()).then(|| held.iter().map(one).collect::<Vec<_>>().join(";"))
+}
+
+/// Returns the name of a fate in tables.
+pub(super) fn fate_name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Finished => "finished",
+        Fate::Running => "running",
+        Fate::Reclaimed => "reclaimed",
+        Fate::Preempted => "preempted",
+        Fate::MachineFailed => "machine-failed",
+        Fate::Lost => "lost",
+        Fate::Failed => "failed",
+        Fate::GivenUp => "given-up",
+        Fate::Superseded => "superseded",
+        Fate::Revoked => "revoked",
+        Fate::Moved => "moved",
+    }
 }

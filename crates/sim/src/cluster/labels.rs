@@ -96,6 +96,11 @@ impl LabelIndex {
         ClassId(at as u32)
     }
 
+    /// Returns the text of the expression of a class, unless the class excludes machines.
+    pub fn text(&self, class: ClassId) -> Option<&str> {
+        self.known.iter().find(|(_, known)| **known == class).map(|(text, _)| text.as_str())
+    }
+
     /// Returns the machines of a class.
     pub fn members(&self, class: ClassId) -> &MachineSet {
         &self.classes[class.0 as usize].members

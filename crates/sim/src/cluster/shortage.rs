@@ -42,6 +42,21 @@ impl Machines {
         (amount > 0).then_some(Shortage { resource: Some(d as u8), amount })
     }
 
+    /// Returns the number of tasks with this need that have room together on a machine. Cost: O(resources + devices).
+    pub fn room(&self, machine: MachineId, need: &[u64]) -> u64 {
+        let needed = need.iter().enumerate().filter(|(_, need)| **need > 0);
+        let room = |(d, &need): (usize, &u64)| {
+            let room = self.free(machine).0[d] / need;
+            let Some(devices) = self.hardware().and_then(|hardware| hardware.free(d, machine)) else { return room };
+            let devices = devices.iter().map(|&milli| u64::from(milli));
+            room.min(match need < WHOLE {
+                true => devices.map(|milli| milli / need).sum(),
+                false => devices.filter(|&milli| milli == WHOLE).sum::<u64>() / need,
+            })
+        };
+        needed.map(room).min().unwrap_or(u64::MAX)
+    }
+
     /// Returns the amount of a resource that a task with this need can get on a machine.
     fn gets(&self, machine: MachineId, d: usize, need: u64) -> u64 {
         let free = self.free(machine).0[d];

@@ -9,6 +9,7 @@
 //! read the kernel and call its verbs. The kernel calls neither, except for the trait `Attempts`, which returns the duration of an attempt. The
 //! rules that rank users are in the policies, and the messages to workers are in a control; neither is part of the engine.
 
+mod blocked;
 mod check;
 mod extensions;
 mod kernel;
@@ -17,13 +18,14 @@ mod outcome;
 mod round;
 pub mod settings;
 
+pub use blocked::{BlockReason, BlockedTasks, MachineScope, MissingRoom, REASONS, RankedBefore, ReasonRow};
 pub use check::{check, check_control};
 pub use extensions::{Draws, Faults, OnFailure, Preempt, PreemptFor, PreemptFrom, Slowdown};
 pub use kernel::agenda::{Agenda, EventKey, Ticket};
 pub use kernel::budget::{PreemptionLimits, StopLimit};
 pub use kernel::line::{Line, LineKey, Offers};
 pub use kernel::pace::Distance;
-pub use kernel::{Attempt, Attempts, QueueId, RunContext, Ties};
+pub use kernel::{Attempt, Attempts, QueueId, RunContext, StoppedTasks, Ties, WatchedJob, WatchedJobs};
 pub use options::Options;
 pub use outcome::Outcome;
 pub use round::{NextSet, OnBlocked};

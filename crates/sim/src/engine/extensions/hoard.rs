@@ -70,6 +70,13 @@ impl Hoards {
         found
     }
 
+    /// Returns the number of tasks of a gang that have reserved room.
+    pub fn gathered(&self, slot: SetSlot, kernel: &Kernel) -> u32 {
+        let set = kernel.set(slot);
+        let hoard = self.of.get(&set.queue).filter(|hoard| hoard.set == slot && hoard.row == set.row);
+        hoard.map_or(0, |hoard| hoard.parts.iter().map(|(_, count)| count).sum())
+    }
+
     /// Returns whether a gang has given up, and no machine with room for one of its tasks was freed since.
     fn sleeps(&self, kernel: &Kernel, slot: SetSlot) -> bool {
         let set = kernel.set(slot);

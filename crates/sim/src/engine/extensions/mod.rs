@@ -38,7 +38,7 @@ use crate::backend::Control;
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Needs, PreemptsFor};
 use plimsoll_base::error::Result;
-use plimsoll_base::units::{MachineId, Time};
+use plimsoll_base::units::{MachineId, Resources, Time};
 
 /// The extensions of a run.
 pub struct Extensions<'a> {
@@ -103,6 +103,17 @@ impl<'a> Extensions<'a> {
             requests.as_mut().map(|it| it as &mut dyn Extension),
         ];
         list.into_iter().flatten()
+    }
+
+    /// Returns the open requests of a set: the number of asked tasks, their machine, and the amounts that are missing there. `None` if no
+    /// task is asked. A set may have requests on several machines; the first one is returned.
+    pub fn asked_for(&self, kernel: &Kernel, slot: SetSlot) -> Option<(u64, MachineId, Resources)> {
+        self.requests.as_ref()?.asked_for(kernel, slot)
+    }
+
+    /// Returns the number of tasks of a gang that have reserved room.
+    pub fn gathered(&self, slot: SetSlot, kernel: &Kernel) -> u32 {
+        self.hoards.as_ref().map_or(0, |hoards| hoards.gathered(slot, kernel))
     }
 
     /// Returns whether an extension exists that reserves room: a round is run for it even without waiting tasks.

@@ -185,6 +185,16 @@ impl Extension for Requests {
 }
 
 impl Requests {
+    /// Returns the first open request of a set with asked tasks: the number of asked tasks, their machine, and the amounts that are missing.
+    pub fn asked_for(&self, kernel: &Kernel, slot: SetSlot) -> Option<(u64, MachineId, Resources)> {
+        let set = kernel.set(slot);
+        let requests = self.of_queue.get(&set.queue)?.iter().filter_map(|id| self.open.get(id));
+        let mut requests = requests.filter(|request| request.set == slot && request.waits == (set.row, set.since));
+        let request = requests.find(|request| !request.asked.is_empty())?;
+        let asked = request.asked.iter().map(|(_, count)| u64::from(*count)).sum();
+        Some((asked, request.machine, request.missing(kernel)))
+    }
+
     fn ids(&self) -> Vec<u64> {
         self.open.keys().copied().collect()
     }

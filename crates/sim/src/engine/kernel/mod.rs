@@ -66,6 +66,7 @@ mod site;
 mod stop;
 mod ties;
 mod view;
+mod watch;
 mod work;
 
 use std::sync::Arc;
@@ -73,6 +74,7 @@ use std::sync::Arc;
 pub use agenda::Ticket;
 pub use changes::{Change, ChangeKinds, Reader, TasksOfRow};
 pub use context::{Party, RunContext};
+use ids::JobSlot;
 pub use ids::{QueueId, ScopeId, SetSlot};
 pub use line::LineKey;
 pub use line_states::QueueState;
@@ -84,6 +86,7 @@ pub use sets::ActiveSet;
 pub use site::Partitions;
 pub use ties::Ties;
 pub use view::Requester;
+pub use watch::{StoppedTasks, WatchedJob, WatchedJobs};
 
 use budget::{Livelock, PreemptionBudget, PreemptionLimits};
 use changes::ChangeLog;
@@ -96,6 +99,7 @@ use running::Execution;
 use sets::Sets;
 use site::Site;
 use ties::TieBreaker;
+use watch::Watch;
 use work::Work;
 
 use crate::books::{Books, Weights};
@@ -161,6 +165,8 @@ pub struct Kernel<'a> {
     /// The limits of voluntary preemption, and recent preemptions.
     budget: PreemptionBudget,
     changes: ChangeLog,
+    /// The jobs that a caller watches, if any.
+    watch: Option<Box<Watch>>,
     /// The counts of the kernel; the engine and the extensions add theirs at the end.
     outcome: Outcome,
 }
@@ -210,6 +216,7 @@ impl<'a> Kernel<'a> {
             joined: Vec::new(),
             budget: PreemptionBudget::new(&settings.limits),
             changes: ChangeLog::new(&settings.readers, settings.watched),
+            watch: None,
             outcome: Outcome::default(),
             settings,
         }
@@ -323,6 +330,23 @@ impl<'a> Kernel<'a> {
     /// Returns the id of the job of a set.
     pub fn job_id(&self, slot: SetSlot) -> JobId {
         self.work.jobs[self.work.sets[slot].job].id
+    }
+
+    /// Returns the name of a user.
+    pub fn user_name(&self, user: UserId) -> &str {
+        self.context.source.users().name(user.0)
+    }
+
+    /// Returns the name of the job of a set.
+    pub fn job_name_of(&self, slot: SetSlot) -> String {
+        self.job_name(self.work.sets[slot].job)
+    }
+
+    /// Returns the name of a job.
+    fn job_name(&self, job: JobSlot) -> String {
+        let mut name = String::new();
+        self.work.jobs.name(job, self.context.source.job_names()).render(&mut name);
+        name
     }
 
     /// Returns the running tasks of a ticket; `None` if they do not run any more.

@@ -181,6 +181,11 @@ impl Scopes {
         &self.scopes[scope.index()]
     }
 
+    /// Returns the label expression of a scope, if it has one, as a trace wrote it.
+    pub fn label(&self, scope: ScopeId) -> Option<&str> {
+        self.labels.text(self.scopes[scope.index()].class?)
+    }
+
     /// Puts a queue in the line of a scope.
     pub fn enqueue(&mut self, scope: ScopeId, place: LineKey, queue: QueueId, need: &[u64]) {
         let scope = &mut self.scopes[scope.index()];

@@ -9,7 +9,7 @@ use super::Kernel;
 use super::agenda::Ticket;
 use super::budget::{Livelock, MOST, MOST_PER_TASK, NAMED};
 use super::changes::Change;
-use super::ids::{JobSlot, SetSlot};
+use super::ids::SetSlot;
 use super::line::LineKey;
 use super::pace;
 use super::running::{Choice, Running, may_be_stopped};
@@ -220,6 +220,7 @@ impl Kernel<'_> {
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
             self.changes.push(Change::Again { from: set, slot: again });
+            self.watch_stopped(again, fate);
             if self.work.sets[again].listed {
                 self.enqueue(again);
             }
@@ -295,7 +296,7 @@ impl Kernel<'_> {
             return Ok(());
         }
         let Livelock { preemptions, since, jobs } = &self.livelock;
-        let mut names: Vec<String> = jobs.iter().take(NAMED).map(|job| self.job_name(*job)).collect();
+        let mut names: Vec<String> = jobs.iter().take(NAMED).map(|job| format!("'{}'", self.job_name(*job))).collect();
         names.extend(jobs.len().checked_sub(NAMED + 1).map(|rest| format!("{} more", rest + 1)));
         let problem = format!(
             "livelock: between {} s and {} s {preemptions} tasks were preempted, and none has finished or kept any work; \
@@ -306,11 +307,5 @@ impl Kernel<'_> {
             names.join(", "),
         );
         Err(Error::Livelock { problem })
-    }
-
-    fn job_name(&self, job: JobSlot) -> String {
-        let mut name = String::new();
-        self.work.jobs.name(job, self.context.source.job_names()).render(&mut name);
-        format!("'{name}'")
     }
 }

@@ -1,0 +1,287 @@
+//! The sentences that explain why a job waited.
+//!
+//! The same functions serve the terminal, the JSON output and Python, so that they cannot disagree.
+
+use std::collections::BTreeMap;
+
+use crate::sinks::fate_name;
+use crate::wait_log::{JobWait, WaitInterval};
+use plimsoll_base::units::{Dim, Span, Time, resource_name, trim_float};
+use plimsoll_metrics::numbers::count;
+use plimsoll_sim::engine::{BlockReason, MissingRoom, RankedBefore, StoppedTasks};
+use plimsoll_sim::policy::Reason;
+
+/// The waits of a run, with the names that their texts need.
+#[derive(Clone, Debug)]
+pub struct WaitReport {
+    /// The resources.
+    pub dims: Vec<Dim>,
+    /// The names of the policy's groups, by index.
+    pub groups: Vec<String>,
+    /// The waits.
+    pub waits: Vec<JobWait>,
+}
+
+/// The number of causes that have a sentence of their own.
+const CAUSES: usize = 3;
+
+/// The number of users that a sentence names.
+const NAMED: usize = 3;
+
+/// The intervals with one cause, and their total length.
+struct WaitCause<'a> {
+    intervals: Vec<&'a WaitInterval>,
+    total: Span,
+}
+
+impl WaitReport {
+    /// Returns three to six sentences: the wait, its main causes with amounts, and the users that held the missing resource.
+    pub fn sentences(&self, wait: &JobWait) -> Vec<String> {
+        let total = wait.wait();
+        let subject = format!("Job {} of user {}", wait.job, wait.user);
+        let submitted = format!("it was submitted at {} s", instant(wait.submit));
+        let mut sentences = vec![match wait.start {
+            Some(start) if total == Span::ZERO => {
+                format!(
+                    "{subject} did not wait: its first task started at {} s, when it was submitted.",
+                    instant(start)
+                )
+            }
+            Some(start) => format!(
+                "{subject} waited {} s: {submitted}, and its first task started at {} s.",
+                seconds(total),
+                instant(start)
+            ),
+            None => format!(
+                "{subject} had waited {} s at the end of the run and never started: {submitted}.",
+                seconds(total)
+            ),
+        }];
+        sentences.extend(self.causes(&wait.before, total));
+        let after = Span(wait.after.iter().map(|interval| interval.length().0).sum());
+        if after > Span::ZERO {
+            let main = causes(&wait.after).into_iter().next();
+            let main = main.map(|cause| format!(", mainly because {}", self.cause(&cause))).unwrap_or_default();
+            sentences
+                .push(format!("After its first start, further tasks of it waited for {} s{main}.", seconds(after)));
+        }
+        sentences.extend(stops(wait));
+        sentences
+    }
+
+    /// Returns the sentences about the main causes of a wait.
+    fn causes(&self, intervals: &[WaitInterval], total: Span) -> Vec<String> {
+        let causes = causes(intervals);
+        let mut sentences: Vec<String> = Vec::new();
+        for (at, cause) in causes.iter().take(CAUSES).enumerate() {
+            let lead = match (causes.len(), at) {
+                (1, _) => "All the time".to_owned(),
+                _ => format!("For {} s ({})", seconds(cause.total), percent(cause.total, total)),
+            };
+            sentences.push(format!("{lead}, {}.", self.cause(cause)));
+        }
+        if causes.len() > CAUSES {
+            let rest = &causes[CAUSES..];
+            let left = Span(rest.iter().map(|cause| cause.total.0).sum());
+            let names: Vec<&str> = rest.iter().map(|cause| cause.intervals[0].reason.row().name).collect();
+            sentences.push(format!("The other {} s have the reasons {}.", seconds(left), names.join(", ")));
+        }
+        // The users that held the resource are named once, for the longest cause with a missing resource.
+        let held = causes.iter().take(CAUSES).find(|cause| cause.intervals.iter().any(|one| !one.holders.is_empty()));
+        sentences.extend(held.map(|cause| self.holders(cause)));
+        sentences
+    }
+
+    /// Returns a cause with its amounts, as a clause.
+    fn cause(&self, cause: &WaitCause) -> String {
+        let first = cause.intervals[0];
+        match &first.reason {
+            BlockReason::TooLarge => "a task of it fits no machine, even an empty one".to_owned(),
+            BlockReason::Submission => "its further rows were submitted later".to_owned(),
+            BlockReason::Stage => "an earlier stage of the job had not ended".to_owned(),
+            BlockReason::Unknown => "the control plane had not delivered its request to the scheduler".to_owned(),
+            BlockReason::Victims { asked, machine, .. } => {
+                format!(
+                    "{} on machine {} had been asked to make room and had not left",
+                    count(*asked, "task"),
+                    machine.0
+                )
+            }
+            BlockReason::Rule(Reason::Quota { group, resource, .. }) => {
+                let group = self.groups.get(*group as usize).map_or("its group", String::as_str);
+                let short = self.amount(Some(*resource), mean(cause, |one| one.short));
+                format!("the quota of group {group} was short of {short}")
+            }
+            BlockReason::Rule(Reason::Rule(rule)) => format!("the policy did not admit it: {rule}"),
+            BlockReason::Own { .. } => format!("another job of its user came first: {}", list(&behind(cause), "job")),
+            BlockReason::Rank(before) => self.ranked(cause, before),
+            BlockReason::Place { label, inside, outside } => {
+                let place = label.as_ref().map_or("its location".to_owned(), |label| format!("its label '{label}'"));
+                format!(
+                    "only machines outside {place} had room: {} had, and the {} that it may use had not",
+                    count(u64::from(*outside), "machine"),
+                    count(u64::from(*inside), "machine")
+                )
+            }
+            BlockReason::Resources(missing) => self.short(cause, missing),
+            BlockReason::Fragmented(missing) => format!(
+                "no machine had {} free, although all machines together had {} free on average",
+                self.amount(missing.resource, u128::from(missing.need)),
+                self.amount(missing.resource, mean(cause, |one| one.free)),
+            ),
+            BlockReason::Gang(missing) => format!(
+                "{} had room of {} that start together, at the beginning; {} were short on average",
+                missing.room,
+                count(u64::from(missing.together), "task"),
+                self.amount(missing.resource, mean(cause, |one| one.short)),
+            ),
+            BlockReason::Scheduler { busy: true } => "it had room, and the scheduler was down or busy".to_owned(),
+            BlockReason::Scheduler { busy: false } => "it had room, and the scheduler had not tried it yet".to_owned(),
+            BlockReason::Starting => "the control plane was starting its tasks".to_owned(),
+        }
+    }
+
+    fn ranked(&self, cause: &WaitCause, before: &RankedBefore) -> String {
+        let others = match before.users {
+            1 => "one other user".to_owned(),
+            users => format!("{users} other users"),
+        };
+        let short = match &before.missing {
+            None => "; it had room itself, and may not start before them".to_owned(),
+            Some(missing) => format!(", and {}", self.short(cause, missing)),
+        };
+        format!(
+            "{} of {others} came first in rank order (first {}){short}",
+            count(before.tasks, "task"),
+            list(&behind(cause), "user")
+        )
+    }
+
+    fn short(&self, cause: &WaitCause, missing: &MissingRoom) -> String {
+        format!(
+            "it needed {} per task, and {} of {} was free on average",
+            self.amount(missing.resource, u128::from(missing.need)),
+            self.amount(missing.resource, mean(cause, |one| one.free)),
+            self.amount(missing.resource, mean(cause, |one| one.capacity)),
+        )
+    }
+
+    /// Returns the sentence about the users that held the missing resource of a cause.
+    fn holders(&self, cause: &WaitCause) -> String {
+        let mut integrals: BTreeMap<&str, u128> = BTreeMap::new();
+        for (user, integral) in cause.intervals.iter().flat_map(|one| &one.holders) {
+            *integrals.entry(user).or_default() += integral;
+        }
+        let resource = cause.intervals.iter().find_map(|one| one.reason.missing()).and_then(|missing| missing.resource);
+        let mut held: Vec<(&str, u128)> =
+            integrals.into_iter().map(|(user, integral)| (user, rounded(integral, cause.total))).collect();
+        held.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        let name = resource.map_or("slots".to_owned(), |d| resource_name(&self.dims[usize::from(d)].name));
+        let shown: Vec<String> = held
+            .iter()
+            .take(NAMED)
+            .map(|(user, amount)| format!("{user} ({})", self.amount(resource, *amount)))
+            .collect();
+        let more = match held.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            1 => " and one other user".to_owned(),
+            more => format!(" and {more} other users"),
+        };
+        format!("The {name} was allocated to {}{more}, on average over this time.", shown.join(", "))
+    }
+
+    /// Returns the name of the cause of a stop, as in the table tasks.
+    pub fn fate(&self, stop: &StoppedTasks) -> &'static str {
+        fate_name(stop.fate)
+    }
+
+    /// Returns the cause of an interval in one line of a table.
+    pub fn detail(&self, interval: &WaitInterval) -> String {
+        self.cause(&WaitCause { intervals: vec![interval], total: interval.length() })
+    }
+
+    /// Returns an amount of a resource with its unit, or a number of slots.
+    pub fn amount(&self, resource: Option<u8>, amount: u128) -> String {
+        let amount = u64::try_from(amount).unwrap_or(u64::MAX);
+        match resource {
+            None if amount == 1 => "1 slot".to_owned(),
+            None => format!("{amount} slots"),
+            Some(resource) => self.dims[usize::from(resource)].display(amount),
+        }
+    }
+}
+
+/// Groups intervals by reason and resource, the longest total first.
+fn causes(intervals: &[WaitInterval]) -> Vec<WaitCause<'_>> {
+    let mut causes: Vec<WaitCause> = Vec::new();
+    for interval in intervals {
+        match causes.iter_mut().find(|cause| interval.has_cause_of(cause.intervals[0])) {
+            Some(cause) => {
+                cause.total = Span(cause.total.0 + interval.length().0);
+                cause.intervals.push(interval);
+            }
+            None => causes.push(WaitCause { intervals: vec![interval], total: interval.length() }),
+        }
+    }
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
+    causes
+}
+
+/// Returns the mean of an integral over the time of a cause.
+fn mean(cause: &WaitCause, integral: impl Fn(&WaitInterval) -> u128) -> u128 {
+    rounded(cause.intervals.iter().map(|one| integral(one)).sum(), cause.total)
+}
+
+fn rounded(integral: u128, over: Span) -> u128 {
+    let over = u128::from(over.0.max(1));
+    (integral + over / 2) / over
+}
+
+/// Returns the users or jobs that came first, the longest first, each with its time.
+fn behind(cause: &WaitCause) -> Vec<(String, Span)> {
+    let mut spans: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, span) in cause.intervals.iter().flat_map(|one| &one.behind) {
+        *spans.entry(name).or_default() += span.0;
+    }
+    let mut spans: Vec<(String, Span)> = spans.into_iter().map(|(name, us)| (name.to_owned(), Span(us))).collect();
+    spans.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    spans
+}
+
+fn list(spans: &[(String, Span)], kind: &str) -> String {
+    let shown: Vec<String> = match spans {
+        [(only, _)] => vec![only.clone()],
+        spans => spans.iter().take(NAMED).map(|(name, span)| format!("{name} for {} s", seconds(*span))).collect(),
+    };
+    match spans.len().saturating_sub(NAMED) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} other {kind}s", shown.join(", ")),
+    }
+}
+
+/// Returns the sentence about the stops of a job's tasks, if there were any.
+fn stops(wait: &JobWait) -> Option<String> {
+    let mut by_fate: BTreeMap<&str, u64> = BTreeMap::new();
+    for stop in &wait.stops {
+        *by_fate.entry(fate_name(stop.fate)).or_default() += u64::from(stop.tasks);
+    }
+    let first = wait.stops.first()?;
+    let fates: Vec<String> =
+        by_fate.iter().map(|(fate, stopped)| format!("{} {fate}", count(*stopped, "task"))).collect();
+    Some(format!("Stopped and waiting again: {}; the first at {} s.", fates.join(", "), instant(first.at)))
+}
+
+/// Returns a span in seconds with at most three decimals.
+fn seconds(span: Span) -> String {
+    trim_float(span.seconds())
+}
+
+/// Returns an instant in seconds with at most three decimals.
+fn instant(time: Time) -> String {
+    trim_float(time.seconds())
+}
+
+fn percent(part: Span, whole: Span) -> String {
+    let percent = 100.0 * part.0 as f64 / whole.0.max(1) as f64;
+    if percent < 1.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}

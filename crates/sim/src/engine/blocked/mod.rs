@@ -1,0 +1,301 @@
+//! Why waiting tasks do not start: the reason of each waiting set of a watched job, at the end of an instant.
+//!
+//! The state is constant between two instants, so the reason at the end of an instant holds until the next one. Reasons are computed on
+//! request ([`Engine::blocked`]); a run without requests has no cost. The state does not change, and the policy receives no call that could
+//! change it.
+
+mod reasons;
+
+pub use reasons::{BlockReason, MissingRoom, REASONS, RankedBefore, ReasonRow};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Engine;
+use super::kernel::{Kernel, LineKey, QueueId, QueueState, ScopeId, SetSlot, StoppedTasks, WatchedJob, WatchedJobs};
+use super::round::OnBlocked;
+use crate::cluster::Cluster;
+use crate::policy::{GroupTree, Lens, Reason, Verdict};
+use plimsoll_base::units::{JobId, MachineId, Resources, Time, UserId};
+
+/// Waiting tasks of one row of a watched job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockedTasks {
+    /// The job.
+    pub job: JobId,
+    /// The row in the trace.
+    pub row: u64,
+    /// Number of waiting tasks.
+    pub tasks: u32,
+    /// Number of earlier stops.
+    pub attempt: u32,
+    /// The instant at which they began to wait: the earliest possible start, or their last stop.
+    pub since: Time,
+    /// The machines that they may use; see [`Engine::holders`].
+    pub machines: MachineScope,
+    /// The reason.
+    pub reason: BlockReason,
+}
+
+/// A set of machines that tasks may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MachineScope(ScopeId);
+
+impl Engine<'_> {
+    /// Watches jobs that are submitted from now on, so that [`Engine::blocked`] reports them.
+    pub fn watch(&mut self, jobs: WatchedJobs) {
+        self.kernel.watch(jobs);
+    }
+
+    /// Returns the watched jobs that were submitted and have not ended, by id.
+    pub fn watched(&self) -> Vec<WatchedJob> {
+        self.kernel.watched_jobs()
+    }
+
+    /// Removes and returns the stops of watched jobs since the last call.
+    pub fn take_watched_stops(&mut self) -> Vec<StoppedTasks> {
+        self.kernel.take_watched_stops()
+    }
+
+    /// Returns the waiting tasks of the watched jobs with their reasons, by row. For use between two steps.
+    pub fn blocked(&mut self) -> Vec<BlockedTasks> {
+        let slots = self.kernel.watched_sets();
+        let too_large = self.kernel.watched_too_large().iter().map(|&(job, row, tasks)| BlockedTasks {
+            job,
+            row,
+            tasks,
+            attempt: 0,
+            since: self.kernel.now(),
+            machines: MachineScope(ScopeId::WHOLE),
+            reason: BlockReason::TooLarge,
+        });
+        let mut blocked: Vec<BlockedTasks> = too_large.collect();
+        blocked.extend(slots.into_iter().map(|slot| self.blocked_tasks(slot)));
+        blocked.sort_by_key(|tasks| tasks.row);
+        blocked
+    }
+
+    /// Returns the scope of all machines.
+    pub fn all_machines(&self) -> MachineScope {
+        MachineScope(ScopeId::WHOLE)
+    }
+
+    /// Returns the amounts that the running tasks of each user reserve on the machines of a scope, through the policy's lens.
+    pub fn holders(&self, machines: MachineScope) -> BTreeMap<UserId, Resources> {
+        let (kernel, MachineScope(scope)) = (&self.kernel, machines);
+        let mut holders: BTreeMap<UserId, Resources> = BTreeMap::new();
+        if scope == ScopeId::WHOLE {
+            let books = kernel.books();
+            let users = (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
+            return users.map(|user| (user, Resources::from_slice(books.allocated(user)))).collect();
+        }
+        for tasks in kernel.all_running().filter(|tasks| kernel.scopes().contains(scope, tasks.machine)) {
+            *holders.entry(kernel.set(tasks.set).user).or_default() +=
+                kernel.footprint(tasks.set).times(tasks.count.get());
+        }
+        holders
+    }
+
+    /// Returns the capacity of the present machines of a scope, through the policy's lens.
+    pub fn capacity_of(&self, machines: MachineScope) -> Resources {
+        present(&self.kernel, machines.0).map(|machine| *self.kernel.machines().capacity(machine)).sum()
+    }
+
+    /// Returns the description of the cluster.
+    pub fn cluster(&self) -> &Cluster {
+        self.kernel.cluster()
+    }
+
+    /// Returns the name of a user. Panics: for an id that the run has not assigned (a programmer error).
+    pub fn user_name(&self, user: UserId) -> &str {
+        self.kernel.user_name(user)
+    }
+
+    /// Returns the groups of users, if the policy has groups.
+    pub fn groups(&self) -> Option<&GroupTree> {
+        self.kernel.policy().groups().map(|groups| groups.tree())
+    }
+
+    fn blocked_tasks(&self, slot: SetSlot) -> BlockedTasks {
+        let set = self.kernel.set(slot);
+        BlockedTasks {
+            job: self.kernel.job_id(slot),
+            row: set.row,
+            tasks: set.waiting,
+            attempt: set.attempt,
+            since: set.since,
+            machines: MachineScope(self.kernel.queues().scope(set.queue)),
+            reason: self.reason(slot),
+        }
+    }
+
+    /// Returns the first reason that applies to a waiting set, in the order of [`REASONS`].
+    fn reason(&self, slot: SetSlot) -> BlockReason {
+        let kernel = &self.kernel;
+        let set = kernel.set(slot);
+        if set.release > kernel.now() {
+            return BlockReason::Submission;
+        }
+        if set.awaits_stage {
+            return BlockReason::Stage;
+        }
+        let Some(head) = kernel.head(set.queue).filter(|_| set.listed) else { return BlockReason::Unknown };
+        if let Some((asked, machine, missing)) = self.extensions.asked_for(kernel, slot) {
+            return BlockReason::Victims { asked, machine, missing };
+        }
+        if let Some(reason) = refusal(kernel, slot) {
+            return BlockReason::Rule(reason);
+        }
+        let missing = missing_room(kernel, slot, self.extensions.gathered(slot, kernel));
+        let busy = !self.decides();
+        if missing.is_none() && busy {
+            return BlockReason::Scheduler { busy };
+        }
+        if head != slot && !self.options.on_blocked.backfills() {
+            return BlockReason::Own { job: kernel.job_name_of(head), missing: missing.map(|(_, missing)| missing) };
+        }
+        if let Some(before) = self.ranked_before(slot, missing.as_ref().map(|(_, missing)| *missing)) {
+            return before;
+        }
+        match missing {
+            None => BlockReason::Scheduler { busy },
+            Some((_, missing)) if missing.room > 0 => BlockReason::Gang(missing),
+            Some((lacks, missing)) => place(kernel, slot).unwrap_or(match lacks {
+                Lacks::Total => BlockReason::Resources(missing),
+                Lacks::OnEveryMachine => BlockReason::Fragmented(missing),
+            }),
+        }
+    }
+
+    /// Returns the reason that other sets come first, if any do that may use the same machines and that the policy admits.
+    fn ranked_before(&self, slot: SetSlot, missing: Option<MissingRoom>) -> Option<BlockReason> {
+        let kernel = &self.kernel;
+        if kernel.policy().needs().by_machine {
+            return None;
+        }
+        let (key, user) = (kernel.line_key_of(slot), kernel.set(slot).user);
+        let backfills = self.options.on_blocked.backfills();
+        let mut overlaps = BTreeMap::new();
+        let mut before: Vec<(LineKey, SetSlot)> = Vec::new();
+        for queue in (0..kernel.queues().len() as u32).map(QueueId) {
+            let Some(head) = kernel.head(queue) else { continue };
+            let sets = if backfills { kernel.in_order(queue) } else { vec![head] };
+            if kernel.queue_state(queue) == QueueState::Postponed {
+                continue;
+            }
+            let scope = kernel.queues().scope(queue);
+            let own = kernel.queues().scope(kernel.set(slot).queue);
+            let anywhere = self.options.on_blocked == OnBlocked::Stop;
+            if !anywhere && !*overlaps.entry(scope).or_insert_with(|| overlap(kernel, own, scope)) {
+                continue;
+            }
+            before.extend(
+                sets.into_iter().filter(|other| *other != slot).map(|other| (kernel.line_key_of(other), other)),
+            );
+        }
+        before.retain(|(other, slot)| *other < key && refusal(kernel, *slot).is_none());
+        let (first_key, first) = before.iter().min()?;
+        if kernel.set(*first).user == user {
+            return Some(BlockReason::Own { job: kernel.job_name_of(*first), missing });
+        }
+        let users: BTreeSet<UserId> = before.iter().map(|(_, slot)| kernel.set(*slot).user).collect();
+        Some(BlockReason::Rank(RankedBefore {
+            users: users.iter().filter(|other| **other != user).count() as u32,
+            tasks: before.iter().map(|(_, slot)| u64::from(kernel.set(*slot).waiting)).sum(),
+            first: kernel.set(*first).user,
+            job: kernel.job_name_of(*first),
+            first_rank: first_key.rank,
+            rank: key.rank,
+            missing,
+        }))
+    }
+}
+
+/// Returns the reason for which the policy does not admit the next task of a set, or all tasks of a gang; `None` if it admits them.
+fn refusal(kernel: &Kernel, slot: SetSlot) -> Option<Reason> {
+    let set = kernel.set(slot);
+    let together = if set.gang { set.waiting } else { 1 };
+    match kernel.policy().admit(&kernel.view(slot), &kernel.ask(slot, together), kernel.books()) {
+        Verdict::Yes => None,
+        Verdict::No(reason) | Verdict::Wait(reason) => Some(reason),
+    }
+}
+
+/// Returns the present machines of a scope.
+fn present<'k>(kernel: &'k Kernel, scope: ScopeId) -> impl Iterator<Item = MachineId> + 'k {
+    let machines = (0..kernel.machines().len() as u32).map(MachineId);
+    machines.filter(move |machine| kernel.machines().is_present(*machine) && kernel.scopes().contains(scope, *machine))
+}
+
+/// Returns whether two scopes have a machine in common.
+fn overlap(kernel: &Kernel, one: ScopeId, other: ScopeId) -> bool {
+    one == other
+        || [one, other].contains(&ScopeId::WHOLE)
+        || present(kernel, one).any(|machine| kernel.scopes().contains(other, machine))
+}
+
+/// Whether too little is free in total, or only on each machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lacks {
+    Total,
+    OnEveryMachine,
+}
+
+/// Returns the room that a set lacks; `None` if its next task, or all tasks of a gang, have room. A gang may have reserved room for
+/// `gathered` of its tasks.
+fn missing_room(kernel: &Kernel, slot: SetSlot, gathered: u32) -> Option<(Lacks, MissingRoom)> {
+    let set = kernel.set(slot);
+    let (together, need) = (if set.gang { set.waiting } else { 1 }, kernel.needs(slot).1);
+    let scope = kernel.queues().scope(set.queue);
+    let mut free = [0u128; plimsoll_base::units::MAX_DIMS];
+    let mut room = u64::from(gathered);
+    for machine in present(kernel, scope) {
+        room = room.saturating_add(kernel.machines().room(machine, need)).min(u64::from(together));
+        free.iter_mut().zip(kernel.machines().free(machine).0).for_each(|(sum, free)| *sum += u128::from(free));
+    }
+    if room == u64::from(together) {
+        return None;
+    }
+    let needed = || need.iter().enumerate().filter(|(_, need)| **need > 0);
+    // In total, the resource with the largest missing part of the need.
+    let in_total = needed().filter(|(d, need)| free[*d] < u128::from(**need));
+    let in_total = in_total.max_by(|(a, need_a), (b, need_b)| {
+        let part = |d: usize, need: u64, other: u64| (u128::from(need) - free[d]) * u128::from(other);
+        part(*a, **need_a, **need_b).cmp(&part(*b, **need_b, **need_a)).then(b.cmp(a))
+    });
+    let (lacks, resource, short) = match in_total {
+        Some((d, need)) => (Lacks::Total, d, (u128::from(*need) - free[d]) as u64),
+        None => match kernel.shortage(slot) {
+            Some(short) => (Lacks::OnEveryMachine, usize::from(short.resource.unwrap_or(0)), short.amount),
+            // One task has room, and not all tasks of the gang: the resource that is used up first.
+            None => {
+                let (d, need) = needed().min_by_key(|(d, need)| free[*d] / u128::from(**need))?;
+                let all = u128::from(*need) * u128::from(together);
+                (Lacks::Total, d, u64::try_from(all.saturating_sub(free[d])).unwrap_or(u64::MAX))
+            }
+        },
+    };
+    let slots = matches!(kernel.policy().needs().lens, Lens::Slots(_));
+    let missing = MissingRoom {
+        resource: (!slots).then_some(resource as u8),
+        need: need[resource],
+        short,
+        free: u64::try_from(free[resource]).unwrap_or(u64::MAX),
+        together,
+        room: room as u32,
+    };
+    Some((lacks, missing))
+}
+
+/// Returns the reason that only machines outside the scope of a set have room, if some have.
+fn place(kernel: &Kernel, slot: SetSlot) -> Option<BlockReason> {
+    let scope = kernel.queues().scope(kernel.set(slot).queue);
+    if scope == ScopeId::WHOLE {
+        return None;
+    }
+    let need = kernel.needs(slot).1;
+    let outside = present(kernel, ScopeId::WHOLE).filter(|machine| !kernel.scopes().contains(scope, *machine));
+    let outside = outside.filter(|machine| kernel.machines().room(*machine, need) > 0).count() as u32;
+    let label = kernel.scopes().label(scope).map(str::to_owned);
+    let inside = present(kernel, scope).count() as u32;
+    (outside > 0).then_some(BlockReason::Place { label, inside, outside })
+}

@@ -1,0 +1,280 @@
+//! `plimsoll why`: explains why jobs waited, by repeating the run and observing it.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_runs::{JobWait, WaitInterval, WaitLog, WaitReport};
+
+use super::printout::Printout;
+use super::progress::Bar;
+use super::replay::{self, ReplayOptions};
+use super::screen::{Alignment, Grid, paragraphs};
+use super::{Context, Format, print, separate_policies};
+use crate::engine::WatchedJobs;
+use crate::error::{Error, Result};
+use crate::experiment::{Progress, Study, StudyRun, check_repeated, observe};
+use crate::output::files::RUN;
+use crate::output::folder::Contents;
+use crate::output::numbers::count;
+use crate::output::ownership::plan_there;
+use crate::output::sealed::{self, Found};
+
+/// Explain why jobs waited: who came first, what was short, and who held it
+///
+/// Repeats the run and observes the job. The intervals add up to its wait; each has one reason (docs/why.md). If results are
+/// given, the repeated run must have their values.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:
+  plimsoll why results/facebook job-17 --policy drf
+  plimsoll why experiments/facebook.toml job-17 --policy drf --run 3
+  plimsoll why trace.csv job-17 --machines 400x16c32g --policy drf
+  plimsoll why results/facebook job-17 job-20 --policy drf --format json")]
+pub struct Args {
+    /// A folder that `run` or `replay -o` has written, a plan (.toml), or a trace with the options of `replay`
+    source: PathBuf,
+    /// The names of the jobs, as in the trace and in the table jobs
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<String>,
+    /// The run among those of the policy, from 0: the first seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    run: usize,
+    /// The cell of a sweep
+    #[arg(long, value_name = "NAME")]
+    cell: Option<String>,
+    /// Print all intervals, not only the longest ones
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    options: ReplayOptions,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The number of intervals of a job that are printed by default.
+const INTERVALS: usize = 12;
+
+/// The number of holders in a row of the table.
+const HOLDERS: usize = 3;
+
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let (study, folder) = args.study(context)?;
+    let run = args.chosen(&study, context)?;
+    let log = observed(args, &study, run, folder, context)?;
+    let missing = args.jobs.iter().filter(|job| !log.waits.iter().any(|wait| wait.job == **job));
+    let missing: Vec<&str> = missing.map(String::as_str).collect();
+    if !missing.is_empty() {
+        let expected = "names of jobs that are submitted before the end of the run, as in the table jobs";
+        return Err(Error::plan("JOB", format!("'{}'", missing.join("', '")), expected));
+    }
+    let waits = args.jobs.iter().flat_map(|job| log.waits.iter().filter(move |wait| wait.job == *job));
+    if args.format == Format::Json {
+        let jobs: Vec<serde_json::Value> = waits.map(|wait| json(&log, wait)).collect();
+        return print::json(&serde_json::json!({ "policy": run.policy(&study), "run": run.run, "jobs": jobs }));
+    }
+    let mut printout = Printout::default();
+    for wait in waits {
+        printout += paragraphs(&format!("{}\n", log.sentences(wait).join(" ")));
+        let rows: Vec<&WaitInterval> = wait.before.iter().chain(&wait.after).collect();
+        if !rows.is_empty() {
+            printout += table(&log, wait, args.all);
+        }
+    }
+    print::out(&printout.render(args.format))
+}
+
+/// Repeats the run. Returns the waits of the jobs. Errors: those of the run, and values that differ from the stored ones.
+fn observed(args: &Args, study: &Study, run: StudyRun, folder: Option<&Path>, context: &Context) -> Result<WaitReport> {
+    let mut log = WaitLog::new(WatchedJobs::Named(args.jobs.iter().cloned().collect()));
+    let bar = Bar::new(context.quiet, &context.stop);
+    bar.planned(1, 0);
+    bar.started(0, None);
+    let summary = observe(study, run, &mut log, &mut |now, launched| bar.tick(0, now, launched))?;
+    bar.finished(0, &summary);
+    drop(bar);
+    if let Some(folder) = folder {
+        check_repeated(folder, study, run, &summary)?;
+    }
+    Ok(log.finish(summary.outcome.end))
+}
+
+impl Args {
+    /// Returns the study, and the results folder if the source is one. Errors: the source is neither results, nor a plan, nor a trace with
+    /// machines and policy.
+    fn study(&self, context: &Context) -> Result<(Study, Option<&Path>)> {
+        let source = &self.source;
+        if source.is_dir() {
+            self.refuse_machines("a results folder")?;
+            return Ok((stored(source, context)?, Some(source)));
+        }
+        if source.extension().is_some_and(|ending| ending == "toml") {
+            self.refuse_machines("a plan")?;
+            return Ok((Study::read(source, &self.options.rows.set, context.registry)?, None));
+        }
+        if self.options.machines.is_none() {
+            let expected = "machines such as 400x16c32g, because the source is a trace";
+            return Err(Error::plan("--machines", "nothing", expected));
+        }
+        if self.options.policies.is_empty() {
+            return Err(Error::plan("--policy", "nothing", "a policy, such as drf"));
+        }
+        Ok((Study::from_plan(replay::plan(source, &self.options, &[], context)?), None))
+    }
+
+    /// Checks that the machines are given only with a trace. Errors: [`Error::Plan`].
+    fn refuse_machines(&self, source: &str) -> Result<()> {
+        match &self.options.machines {
+            Some(machines) => {
+                Err(Error::plan("--machines", machines, format!("a trace as source; {source} has its own machines")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn chosen(&self, study: &Study, context: &Context) -> Result<StudyRun> {
+        let policies = separate_policies(&self.options.policies, |name| context.registry.policy(name).is_ok());
+        match &policies[..] {
+            [] => StudyRun::find(study, self.cell.as_deref(), None, self.run),
+            [policy] => StudyRun::find(study, self.cell.as_deref(), Some(policy), self.run),
+            several => Err(Error::plan("--policy", several.join(","), "one policy: a wait is explained in one run")),
+        }
+    }
+}
+
+/// The facts about an execution that lead to its plan.
+#[derive(serde::Deserialize)]
+struct Execution {
+    /// The plan as it was named on the command line; absent for a replay.
+    plan: Option<PathBuf>,
+    /// The changes on the command line.
+    #[serde(default)]
+    set: Vec<String>,
+    /// The path from the results folder to the folder of the plan.
+    folder: Option<String>,
+}
+
+/// Reads the study of a results folder. Errors: its plan or its inputs are not where they were, or have changed.
+fn stored(folder: &Path, context: &Context) -> Result<Study> {
+    let text = match plan_there(folder)? {
+        Found::Whole(text) => text,
+        Found::Damaged(error) => return Err(error),
+        // This returns the error for a folder without results.
+        Found::Missing => Contents::read(folder)?.plan,
+    };
+    let Some(execution) = sealed::read::<Execution>(&folder.join(RUN))? else {
+        let problem = format!("has no {RUN}, which leads to the plan; give the plan instead of the folder");
+        return Err(Error::trace(folder, 0, "", problem));
+    };
+    let origin = folder.join(execution.folder.as_deref().unwrap_or_default());
+    let changed = |what: &str| Error::Mismatch {
+        problem: format!("{what} is not the plan of the results in {}: it has changed since", folder.display()),
+    };
+    let Some(plan) = execution.plan else {
+        let command = Contents::read(folder)?.command;
+        let Some((trace, options, extra)) = replay::parse_command(&command) else {
+            let problem = format!("the recorded command cannot be read: {command}");
+            return Err(Error::trace(folder.join(RUN), 0, "", problem));
+        };
+        if origin.canonicalize().ok() != Path::new(".").canonicalize().ok() {
+            let problem = format!(
+                "the paths of the recorded command are relative to {}; run this command there",
+                origin.display()
+            );
+            return Err(Error::trace(folder, 0, "", problem));
+        }
+        let study = Study::from_plan(replay::plan(&trace, &options, &extra, context)?);
+        return if study.text == text { Ok(study) } else { Err(changed(&command)) };
+    };
+    let plan = origin.join(plan.file_name().unwrap_or_default());
+    let study = Study::read(&plan, &execution.set, context.registry)?;
+    if study.text == text { Ok(study) } else { Err(changed(&plan.display().to_string())) }
+}
+
+/// Returns the table of a job's intervals.
+fn table(log: &WaitReport, wait: &JobWait, all: bool) -> Grid {
+    let mut rows: Vec<&WaitInterval> = wait.before.iter().chain(&wait.after).collect();
+    let hidden = if all { 0 } else { rows.len().saturating_sub(INTERVALS) };
+    if hidden > 0 {
+        let mut longest = rows.clone();
+        longest.sort_by_key(|interval| std::cmp::Reverse(interval.length()));
+        let shortest = longest[INTERVALS - 1].length();
+        rows.retain(|interval| interval.length() >= shortest);
+    }
+    let shown: u64 = rows.iter().map(|interval| interval.length().0).sum();
+    let total: u64 = wait.before.iter().chain(&wait.after).map(|interval| interval.length().0).sum();
+    let mut lines: Vec<Vec<String>> = rows.iter().map(|interval| line(log, interval)).collect();
+    if rows.len() < wait.before.len() + wait.after.len() {
+        let others = (wait.before.len() + wait.after.len() - rows.len()) as u64;
+        let text = format!("{} (--all)", count(others, "shorter interval"));
+        lines.push(vec![String::new(), String::new(), seconds(total - shown), text, String::new()]);
+    }
+    lines.push(vec![String::new(), String::new(), seconds(total), "total".to_owned(), String::new()]);
+    let header = [
+        ("from_s", Alignment::Right),
+        ("to_s", Alignment::Right),
+        ("length_s", Alignment::Right),
+        ("reason", Alignment::Left),
+        ("held by", Alignment::Left),
+    ];
+    Grid::new(header.map(|(name, alignment)| (name.to_owned(), alignment)).to_vec(), lines)
+}
+
+fn line(log: &WaitReport, interval: &WaitInterval) -> Vec<String> {
+    let resource = interval.reason.missing().and_then(|missing| missing.resource);
+    let holders = interval.holder_means();
+    let shown = holders.iter().take(HOLDERS).map(|(user, mean)| format!("{user} {}", log.amount(resource, *mean)));
+    let more = holders.len().saturating_sub(HOLDERS);
+    let more = (more > 0).then(|| format!("{more} more"));
+    vec![
+        seconds(interval.from.0),
+        seconds(interval.to.0),
+        seconds(interval.length().0),
+        interval.reason.row().name.to_owned(),
+        shown.chain(more).collect::<Vec<_>>().join(", "),
+    ]
+}
+
+/// Returns microseconds as exact seconds.
+fn seconds(us: u64) -> String {
+    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Returns a job's wait as JSON: times in microseconds, amounts in base units.
+fn json(log: &WaitReport, wait: &JobWait) -> serde_json::Value {
+    let interval = |interval: &WaitInterval| {
+        let missing = interval.reason.missing();
+        let resource = missing.and_then(|missing| missing.resource).map(|d| log.dims[usize::from(d)].column());
+        let holders: serde_json::Map<String, serde_json::Value> = interval
+            .holder_means()
+            .into_iter()
+            .map(|(user, mean)| (user.to_owned(), u64::try_from(mean).unwrap_or(u64::MAX).into()))
+            .collect();
+        serde_json::json!({
+            "from_us": interval.from.0,
+            "to_us": interval.to.0,
+            "reason": interval.reason.row().name,
+            "detail": log.detail(interval),
+            "tasks": interval.tasks,
+            "attempt": interval.attempt,
+            "resource": resource,
+            "need": missing.map(|missing| missing.need),
+            "short_mean": u64::try_from(interval.mean(interval.short)).ok(),
+            "free_mean": u64::try_from(interval.mean(interval.free)).ok(),
+            "behind_us": interval.behind.iter().map(|(name, span)| (name.clone(), span.0.into())).collect::<serde_json::Map<_, _>>(),
+            "holders_mean": holders,
+        })
+    };
+    serde_json::json!({
+        "job": wait.job,
+        "user": wait.user,
+        "submit_us": wait.submit.0,
+        "start_us": wait.start.map(|start| start.0),
+        "wait_us": wait.wait().0,
+        "explanation": log.sentences(wait),
+        "before_start": wait.before.iter().map(interval).collect::<Vec<_>>(),
+        "after_start": wait.after.iter().map(interval).collect::<Vec<_>>(),
+        "stops": wait.stops.iter().map(|stop| serde_json::json!({
+            "at_us": stop.at.0, "tasks": stop.tasks, "fate": log.fate(stop),
+        })).collect::<Vec<_>>(),
+    })
+}

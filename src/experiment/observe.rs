@@ -1,0 +1,120 @@
+//! Repeats one run of a study with an observer, for example to explain the waits of its jobs.
+
+use std::path::Path;
+
+use plimsoll_runs::{Observer, SharedSupply, simulate_observed};
+
+use super::study::Study;
+use super::{Destination, RunSummary};
+use crate::error::{Error, Result, did_you_mean};
+use crate::output::folder::{of_cell, receipts};
+use crate::output::provenance::COMMIT;
+use crate::output::receipt::Receipt;
+use crate::output::{files, sealed};
+use crate::units::Time;
+
+/// A run of a study: the indices of its cell, its policy and its seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StudyRun {
+    /// The index of the cell.
+    pub cell: usize,
+    /// The index of the policy in the plan of the cell.
+    pub policy: usize,
+    /// The number of the run among those of the policy, which is the index of its seed.
+    pub run: usize,
+}
+
+impl StudyRun {
+    /// Finds a run by the names of its cell and policy; each may be absent if there is only one. Errors: [`Error::Plan`] with the accepted
+    /// names.
+    pub fn find(study: &Study, cell: Option<&str>, policy: Option<&str>, run: usize) -> Result<StudyRun> {
+        let cells: Vec<&str> = study.cells.iter().map(|plan| plan.cell.as_str()).collect();
+        let cell = choose("--cell", cell, &cells)?;
+        let plan = &study.cells[cell];
+        let policies: Vec<&str> = plan.policies.iter().map(|policy| policy.name.as_str()).collect();
+        let policy = choose("--policy", policy, &policies)?;
+        if run >= plan.seeds.len() {
+            let expected = match plan.seeds.len() {
+                1 => "0: each policy has one run".to_owned(),
+                runs => format!("0 to {}", runs - 1),
+            };
+            return Err(Error::plan("--run", run, expected));
+        }
+        Ok(StudyRun { cell, policy, run })
+    }
+
+    /// Returns the name of the policy.
+    pub fn policy(self, study: &Study) -> &str {
+        &study.cells[self.cell].policies[self.policy].name
+    }
+}
+
+/// Returns the index of a name, or of the only name if none is given. Errors: [`Error::Plan`].
+fn choose(option: &str, given: Option<&str>, names: &[&str]) -> Result<usize> {
+    let list = || names.join(", ");
+    match given {
+        None if names.len() == 1 => Ok(0),
+        None => Err(Error::plan(option, "nothing", format!("one of {}", list()))),
+        Some(given) => names.iter().position(|name| *name == given).ok_or_else(|| {
+            let hint = did_you_mean(given, names.iter().copied());
+            let expected = if names == [""] {
+                "nothing: the plan has no sweep".to_owned()
+            } else {
+                format!("one of {}{hint}", list())
+            };
+            Error::plan(option, format!("'{given}'"), expected)
+        }),
+    }
+}
+
+/// Executes a run with an observer, without tables. `heartbeat` receives the simulated time and may end the run. Errors: those of the
+/// run, of the observer and of `heartbeat`.
+pub fn observe(
+    study: &Study,
+    run: StudyRun,
+    observer: &mut dyn Observer,
+    heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
+) -> Result<RunSummary> {
+    let plan = &study.cells[run.cell];
+    let seed = if plan.workload.is_seeded() { plan.seeds[run.run] } else { 0 };
+    let located = |error| study.located(run.cell, error);
+    let supply = plan.workload.supply_from(seed, &|path| study.files.input(path)).map_err(located)?;
+    let supply = SharedSupply::from(supply);
+    let name = plan.workload.name();
+    let to = Destination {
+        folder: None,
+        policy: plan.policies[run.policy].name.clone(),
+        run: run.run as u64,
+        seed: plan.workload.is_seeded().then_some(seed),
+        axes: Vec::new(),
+        // The summary depends on the tables of the plan in the rows for groups and demands.
+        tables: plan.tables.clone(),
+        metadata: Vec::new(),
+    };
+    let simulation = plan.simulation(&supply, &name);
+    simulate_observed(&simulation, &plan.policies[run.policy], &to, heartbeat, observer)
+        .map(|simulated| simulated.summary)
+        .map_err(located)
+}
+
+/// Checks that a repeated run has the values of the stored run in a results folder. Errors: [`Error::Mismatch`] if there is no such run,
+/// or with the first value that differs.
+pub fn check_repeated(folder: &Path, study: &Study, run: StudyRun, repeated: &RunSummary) -> Result<()> {
+    let place = of_cell(folder, &study.cells[run.cell].cell);
+    for name in receipts(&place)? {
+        let Ok(Some(receipt)) = sealed::read::<Receipt>(&place.join(files::RECEIPTS).join(&name)) else { continue };
+        if !receipt.is_of(&repeated.policy, repeated.run) {
+            continue;
+        }
+        let differs = receipt.summary.values.iter().zip(&repeated.values).find(|(stored, again)| stored != again);
+        let Some(((column, stored), (_, again))) = differs else { return Ok(()) };
+        let problem = format!(
+            "the repeated run differs from the stored one: {column} is {again:?} instead of {stored:?}. The results were \
+             made by another version of the program, or from other inputs; this is commit {}",
+            COMMIT.unwrap_or("unknown")
+        );
+        return Err(Error::Mismatch { problem });
+    }
+    let problem = format!("{} has no complete run {} of {}", place.display(), repeated.run, repeated.policy);
+    Err(Error::Mismatch { problem })
+}
