@@ -11,10 +11,12 @@ use super::screen::{Alignment, Grid, paragraphs};
 use super::{Context, Format, print, separate_policies};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
-use crate::experiment::{Progress, Study, StudyRun, check_repeated, observe};
+use crate::experiment::{
+    Attribution, CauseEffect, Progress, RepeatedRun, Shakes, Study, StudyRun, attribute, check_repeated, parse_causes,
+};
 use crate::output::files::RUN;
 use crate::output::folder::Contents;
-use crate::output::numbers::count;
+use crate::output::numbers::{are, count, number, with_half};
 use crate::output::ownership::plan_there;
 use crate::output::sealed::{self, Found};
 
@@ -27,6 +29,8 @@ use crate::output::sealed::{self, Found};
   plimsoll why results/facebook job-17 --policy drf
   plimsoll why experiments/facebook.toml job-17 --policy drf --run 3
   plimsoll why trace.csv job-17 --machines 400x16c32g --policy drf
+  plimsoll why trace.csv job-17 --machines 400x16c32g --policy drf \\
+      --without user=alice --without machines=+1
   plimsoll why results/facebook job-17 job-20 --policy drf --format json")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written, a plan (.toml), or a trace with the options of `replay`
@@ -43,6 +47,15 @@ pub struct Args {
     /// Print all intervals, not only the longest ones
     #[arg(long)]
     all: bool,
+    /// Also repeat the run without this cause of the wait: user=NAME, job=NAME, rule, gang, fragmentation or machines=+N; up to five times
+    #[arg(long, value_name = "CAUSE")]
+    without: Vec<String>,
+    /// The number of perturbed pairs of runs for each cause
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "without")]
+    shakes: u32,
+    /// The largest perturbation of a duration, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "without")]
+    shake: f64,
     #[command(flatten)]
     options: ReplayOptions,
     /// How to print
@@ -57,44 +70,148 @@ const INTERVALS: usize = 12;
 const HOLDERS: usize = 3;
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let causes = parse_causes(&args.without)?;
+    if !(0.0..=50.0).contains(&args.shake) {
+        return Err(Error::plan("--shake", args.shake, "a percentage from 0 to 50"));
+    }
+    if !causes.is_empty() && args.jobs.len() > 1 {
+        return Err(Error::plan("--without", args.without.join(", "), "one job: each attribution repeats the run"));
+    }
     let (study, folder) = args.study(context)?;
     let run = args.chosen(&study, context)?;
-    let log = observed(args, &study, run, folder, context)?;
+    let repeated = RepeatedRun::new(&study, run)?;
+    let bar = Bar::new(context.quiet, &context.stop);
+    bar.planned(1, 0);
+    bar.started(0, None);
+    let mut log = WaitLog::new(WatchedJobs::Named(args.jobs.iter().cloned().collect()));
+    let summary = repeated.observe(repeated.plan(), None, &mut log, &mut |now, launched| bar.tick(0, now, launched))?;
+    if let Some(folder) = folder {
+        check_repeated(folder, &study, run, &summary)?;
+    }
+    let log = log.finish(summary.outcome.end);
     let missing = args.jobs.iter().filter(|job| !log.waits.iter().any(|wait| wait.job == **job));
     let missing: Vec<&str> = missing.map(String::as_str).collect();
     if !missing.is_empty() {
         let expected = "names of jobs that are submitted before the end of the run, as in the table jobs";
         return Err(Error::plan("JOB", format!("'{}'", missing.join("', '")), expected));
     }
-    let waits = args.jobs.iter().flat_map(|job| log.waits.iter().filter(move |wait| wait.job == *job));
+    let waits: Vec<&JobWait> =
+        args.jobs.iter().flat_map(|job| log.waits.iter().filter(move |wait| wait.job == *job)).collect();
+    let attribution = match &waits[..] {
+        [wait, ..] if !causes.is_empty() => {
+            let shakes = Shakes { count: args.shakes, millionths: (args.shake * 10_000.0).round() as u32 };
+            let heartbeat = |now, launched| bar.tick(0, now, launched);
+            Some(attribute(&repeated, &wait.job, &wait.user, &causes, shakes, &heartbeat)?)
+        }
+        _ => None,
+    };
+    bar.finished(0, &summary);
+    drop(bar);
     if args.format == Format::Json {
-        let jobs: Vec<serde_json::Value> = waits.map(|wait| json(&log, wait)).collect();
-        return print::json(&serde_json::json!({ "policy": run.policy(&study), "run": run.run, "jobs": jobs }));
+        let jobs: Vec<serde_json::Value> = waits.iter().map(|wait| json(&log, wait)).collect();
+        let attribution = attribution.as_ref().map(attribution_json);
+        let policy = run.policy(&study);
+        return print::json(
+            &serde_json::json!({ "policy": policy, "run": run.run, "jobs": jobs, "attribution": attribution }),
+        );
     }
     let mut printout = Printout::default();
     for wait in waits {
         printout += paragraphs(&format!("{}\n", log.sentences(wait).join(" ")));
-        let rows: Vec<&WaitInterval> = wait.before.iter().chain(&wait.after).collect();
-        if !rows.is_empty() {
+        if !(wait.before.is_empty() && wait.after.is_empty()) {
             printout += table(&log, wait, args.all);
         }
+    }
+    if let Some(attribution) = &attribution {
+        printout += paragraphs(&format!("\n{}\n", attribution_text(attribution, args).join(" ")));
+        printout += attribution_table(attribution);
     }
     print::out(&printout.render(args.format))
 }
 
-/// Repeats the run. Returns the waits of the jobs. Errors: those of the run, and values that differ from the stored ones.
-fn observed(args: &Args, study: &Study, run: StudyRun, folder: Option<&Path>, context: &Context) -> Result<WaitReport> {
-    let mut log = WaitLog::new(WatchedJobs::Named(args.jobs.iter().cloned().collect()));
-    let bar = Bar::new(context.quiet, &context.stop);
-    bar.planned(1, 0);
-    bar.started(0, None);
-    let summary = observe(study, run, &mut log, &mut |now, launched| bar.tick(0, now, launched))?;
-    bar.finished(0, &summary);
-    drop(bar);
-    if let Some(folder) = folder {
-        check_repeated(folder, study, run, &summary)?;
+/// Returns the sentences about the runs without some causes.
+fn attribution_text(attribution: &Attribution, args: &Args) -> Vec<String> {
+    let all = match attribution.remainder_us {
+        Some(rest) => format!(
+            "Without all of these causes the job waits {} s instead of {} s; ",
+            seconds(rest),
+            seconds(attribution.wait_us)
+        ),
+        None => "Without all of these causes the job does not start; ".to_owned(),
+    };
+    let several = attribution.effects.len() > 1;
+    let mut sentences = vec![format!(
+        "{}{} simulated.",
+        if several { all } else { String::new() },
+        are(attribution.runs as u64, "run")
+    )];
+    for effect in &attribution.effects {
+        sentences.push(format!("Without {}: {}.", effect.cause, effect.cause.removal()));
+        if effect.is_robust() == Some(false) {
+            sentences.push(format!(
+                "The effect of {} is not robust: it changes its sign if durations change by up to {} %.",
+                effect.cause, args.shake
+            ));
+        }
     }
-    Ok(log.finish(summary.outcome.end))
+    sentences
+}
+
+/// Returns the table of causes.
+fn attribution_table(attribution: &Attribution) -> Grid {
+    let line = |effect: &CauseEffect| {
+        let without = effect.without_us.map_or("never starts".to_owned(), seconds);
+        let change = effect.without_us.map_or(String::new(), |without| {
+            let change = i128::from(without) - i128::from(attribution.wait_us);
+            let sign = if change < 0 { "-" } else { "" };
+            format!("{sign}{}", seconds(change.unsigned_abs() as u64))
+        });
+        let robust = match effect.is_robust() {
+            Some(true) => "yes",
+            Some(false) => "not robust",
+            None => "",
+        };
+        let share = effect.share_s.map_or(String::new(), |share| number(Some(share)));
+        vec![effect.cause.to_string(), without, change, with_half(effect.change_s), robust.to_owned(), share]
+    };
+    let mut rows: Vec<Vec<String>> = attribution.effects.iter().map(line).collect();
+    if let Some(rest) = attribution.remainder_us {
+        let row = ["remainder".to_owned(), String::new(), String::new(), String::new(), String::new(), seconds(rest)];
+        rows.push(row.to_vec());
+        let total = seconds(attribution.wait_us);
+        rows.push(vec!["wait".to_owned(), String::new(), String::new(), String::new(), String::new(), total]);
+    }
+    let header = [
+        ("without", Alignment::Left),
+        ("wait_s", Alignment::Right),
+        ("change_s", Alignment::Right),
+        ("perturbed change_s", Alignment::Right),
+        ("robust", Alignment::Left),
+        ("share_s", Alignment::Right),
+    ];
+    Grid::new(header.map(|(name, alignment)| (name.to_owned(), alignment)).to_vec(), rows)
+}
+
+/// Returns an attribution as JSON.
+fn attribution_json(attribution: &Attribution) -> serde_json::Value {
+    let effect = |effect: &CauseEffect| {
+        serde_json::json!({
+            "without": effect.cause.to_string(),
+            "removal": effect.cause.removal(),
+            "wait_us": effect.without_us,
+            "change_mean_s": effect.change_s.map(|change| change.mean),
+            "change_low_s": effect.change_s.and_then(|change| change.low),
+            "change_high_s": effect.change_s.and_then(|change| change.high),
+            "robust": effect.is_robust(),
+            "share_s": effect.share_s,
+        })
+    };
+    serde_json::json!({
+        "wait_us": attribution.wait_us,
+        "remainder_us": attribution.remainder_us,
+        "runs": attribution.runs,
+        "causes": attribution.effects.iter().map(effect).collect::<Vec<_>>(),
+    })
 }
 
 impl Args {

@@ -3,9 +3,11 @@
 //! - `plan`, `workload`, `machines`, `seeds`, `changes`: the keys of a plan and their validation.
 //! - `study`: plans with includes and sweeps, the identity of runs, and the results folder.
 //! - `preflight`, `execute`, `observe`: the validation, execution and repetition of runs. A single run is in the crate `plimsoll_runs`.
+//! - `attribution`: the wait of a job in counterfactual runs.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
 //! - `failover` and `gym`: other kinds of experiments.
 
+mod attribution;
 pub mod changes;
 mod compare;
 mod contrast;
@@ -22,11 +24,12 @@ pub mod study;
 pub mod workload;
 
 pub use crate::metrics::Window;
+pub use attribution::{Attribution, Cause, CauseEffect, Shakes, attribute, parse_causes};
 pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
 pub use findings::{Difference, Estimate, Findings, findings};
-pub use observe::{StudyRun, check_repeated, observe};
+pub use observe::{RepeatedRun, StudyRun, check_repeated};
 pub use plan::Plan;
 pub use plimsoll_results::summary::{GroupSummary, RunSummary, StuckExample, SummaryValue};
 pub use plimsoll_runs::{Destination, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};

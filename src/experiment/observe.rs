@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use plimsoll_runs::{Observer, SharedSupply, simulate_observed};
+use plimsoll_runs::{Intervention, Observer, SharedSupply, simulate_observed};
 
+use super::plan::Plan;
 use super::study::Study;
-use super::{Destination, RunSummary};
+use super::{Destination, RunSummary, Simulation};
 use crate::error::{Error, Result, did_you_mean};
 use crate::output::folder::{of_cell, receipts};
 use crate::output::provenance::COMMIT;
@@ -43,6 +44,11 @@ impl StudyRun {
         Ok(StudyRun { cell, policy, run })
     }
 
+    /// Returns the seed of the workload; `None` for a workload without a seed.
+    fn seed(self, plan: &Plan) -> Option<u64> {
+        plan.workload.is_seeded().then(|| plan.seeds[self.run])
+    }
+
     /// Returns the name of the policy.
     pub fn policy(self, study: &Study) -> &str {
         &study.cells[self.cell].policies[self.policy].name
@@ -67,34 +73,53 @@ fn choose(option: &str, given: Option<&str>, names: &[&str]) -> Result<usize> {
     }
 }
 
-/// Executes a run with an observer, without tables. `heartbeat` receives the simulated time and may end the run. Errors: those of the
-/// run, of the observer and of `heartbeat`.
-pub fn observe(
-    study: &Study,
+/// A run of a study that is repeated, perhaps with changes. The workload is opened or generated once.
+pub struct RepeatedRun<'a> {
+    study: &'a Study,
     run: StudyRun,
-    observer: &mut dyn Observer,
-    heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
-) -> Result<RunSummary> {
-    let plan = &study.cells[run.cell];
-    let seed = if plan.workload.is_seeded() { plan.seeds[run.run] } else { 0 };
-    let located = |error| study.located(run.cell, error);
-    let supply = plan.workload.supply_from(seed, &|path| study.files.input(path)).map_err(located)?;
-    let supply = SharedSupply::from(supply);
-    let name = plan.workload.name();
-    let to = Destination {
-        folder: None,
-        policy: plan.policies[run.policy].name.clone(),
-        run: run.run as u64,
-        seed: plan.workload.is_seeded().then_some(seed),
-        axes: Vec::new(),
-        // The summary depends on the tables of the plan in the rows for groups and demands.
-        tables: plan.tables.clone(),
-        metadata: Vec::new(),
-    };
-    let simulation = plan.simulation(&supply, &name);
-    simulate_observed(&simulation, &plan.policies[run.policy], &to, heartbeat, observer)
-        .map(|simulated| simulated.summary)
-        .map_err(located)
+    supply: SharedSupply,
+}
+
+impl<'a> RepeatedRun<'a> {
+    /// Opens the workload of a run. Errors: those of the workload.
+    pub fn new(study: &'a Study, run: StudyRun) -> Result<RepeatedRun<'a>> {
+        let plan = &study.cells[run.cell];
+        let supply = plan.workload.supply_from(run.seed(plan).unwrap_or(0), &|path| study.files.input(path));
+        let supply = supply.map_err(|error| study.located(run.cell, error))?;
+        Ok(RepeatedRun { study, run, supply: SharedSupply::from(supply) })
+    }
+
+    /// Returns the plan of the run.
+    pub fn plan(&self) -> &'a Plan {
+        &self.study.cells[self.run.cell]
+    }
+
+    /// Executes the run under a plan, perhaps with an intervention, without tables. `plan` may have other engine options and another
+    /// cluster than [`RepeatedRun::plan`]. `heartbeat` receives the simulated time and may end the run. Errors: those of the run, of the
+    /// observer and of `heartbeat`.
+    pub fn observe(
+        &self,
+        plan: &Plan,
+        intervention: Option<&Intervention>,
+        observer: &mut dyn Observer,
+        heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
+    ) -> Result<RunSummary> {
+        let name = plan.workload.name();
+        let to = Destination {
+            folder: None,
+            policy: self.run.policy(self.study).to_owned(),
+            run: self.run.run as u64,
+            seed: self.run.seed(plan),
+            axes: Vec::new(),
+            // Groups and demands of the summary depend on the tables of the plan.
+            tables: plan.tables.clone(),
+            metadata: Vec::new(),
+        };
+        let simulation = Simulation { intervention, ..plan.simulation(&self.supply, &name) };
+        simulate_observed(&simulation, &plan.policies[self.run.policy], &to, heartbeat, observer)
+            .map(|simulated| simulated.summary)
+            .map_err(|error| self.study.located(self.run.cell, error))
+    }
 }
 
 /// Checks that a repeated run has the values of the stored run in a results folder. Errors: [`Error::Mismatch`] if there is no such run,

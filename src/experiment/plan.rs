@@ -191,6 +191,7 @@ impl Plan {
             services: &self.services,
             sample: self.sample,
             window: self.window,
+            intervention: None,
         }
     }
 

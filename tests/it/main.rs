@@ -122,5 +122,6 @@ mod untried;
 mod water;
 mod water_anew;
 mod whole_tasks;
+mod why;
 mod workloads;
 mod zoo;

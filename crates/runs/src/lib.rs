@@ -10,6 +10,7 @@
 mod collect;
 mod demands;
 mod groups;
+mod intervention;
 mod memory;
 mod remarks;
 mod shared;
@@ -20,7 +21,9 @@ mod supply;
 mod wait_log;
 mod wait_text;
 
+pub use intervention::Intervention;
 pub use memory::ROW_MEMORY;
+pub use plimsoll_sim::workload::Shake;
 pub use shared::{Key, Lease, SharedSupply, Supplies};
 pub use simulate::{RunEnvironment, Simulated, Simulation, simulate, simulate_observed};
 pub use sinks::{Destination, columns};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::collect::Collector;
 use crate::groups::GroupWatch;
+use crate::intervention::Intervention;
 use crate::shared::{ReplayInputs, SharedSupply};
 use crate::sinks::{Destination, Sinks};
 use crate::summary;
@@ -47,6 +48,8 @@ pub struct Simulation<'a> {
     pub sample: Span,
     /// The part of the run that is measured.
     pub window: Window,
+    /// The changes of a counterfactual run.
+    pub intervention: Option<&'a Intervention>,
 }
 
 /// A completed run.
@@ -109,6 +112,9 @@ pub fn simulate_observed(
     observer: &mut dyn Observer,
 ) -> Result<Simulated> {
     let mut source = simulation.supply.source()?;
+    if let Some(intervention) = simulation.intervention {
+        source = intervention.source(source)?;
+    }
     if source.has_preceding() {
         source = Box::new(Following::new(source));
     }
@@ -120,6 +126,9 @@ pub fn simulate_observed(
         hardware.measure_by(simulation.supply.mix()?);
     }
     let mut policy_object = environment.policy(policy, simulation.options.placement)?;
+    if let Some(intervention) = simulation.intervention {
+        policy_object = intervention.policy(policy_object);
+    }
     let RunEnvironment { cluster, weights } = environment;
     let cluster = Arc::new(cluster);
     let capacity = cluster.total();

@@ -12,7 +12,7 @@ use plimsoll_sim::cluster::Mix;
 use plimsoll_sim::workload::formats::{self, Format, FormatOptions};
 use plimsoll_sim::workload::synthetic::{Generated, Generator};
 use plimsoll_sim::workload::{
-    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Scaled, Source, Thinned, Workload, require_canonical,
+    CsvTrace, Estimated, Estimates, InMemory, Input, Quality, Scaled, Selected, Source, Workload, require_canonical,
     resample,
 };
 use plimsoll_store::trace::ParquetTrace;
@@ -125,7 +125,7 @@ impl Supply {
             Supply::Parquet(input, resources) => Box::new(ParquetTrace::new(input, resources)?),
             Supply::Imported(workload) => Box::new(workload.source()) as Box<InMemory>,
             Supply::Generated(generated) => generated.source(),
-            Supply::Thinned(supply, share, seed) => Box::new(Thinned::new(supply.source()?, *share, *seed)?),
+            Supply::Thinned(supply, share, seed) => Box::new(Selected::thinned(supply.source()?, *share, *seed)?),
             Supply::Scaled(supply, factor) => Box::new(Scaled::new(supply.source()?, *factor)),
             Supply::Estimated(supply, model, seed) => Box::new(Estimated::new(supply.source()?, *model, *seed)),
         })

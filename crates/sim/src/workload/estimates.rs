@@ -8,11 +8,11 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
-use super::names::{JobName, Names};
+use super::altered::{Alteration, Altered};
 use super::synthetic::random::{numbered, stream};
-use super::{Source, TaskSet, Texts};
+use super::{Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Dim, JobId, Rounding, Span, Time, UserId, decimal};
+use plimsoll_base::units::{Rounding, Span, UserId, decimal};
 
 /// One, in millionths.
 const ONE: u64 = 1_000_000;
@@ -113,79 +113,42 @@ impl std::str::FromStr for Estimates {
     }
 }
 
-/// A source with the estimates of a model instead of its own estimates.
-pub struct Estimated<'a> {
-    source: Box<dyn Source + 'a>,
+/// The draws of estimates for the rows of a source.
+pub struct EstimateDraws {
     model: Estimates,
     draws: ChaCha8Rng,
     /// Number of task sets taken, by user.
     taken: Vec<u32>,
-    /// The next row, if it was peeked.
-    ahead: Option<TaskSet>,
 }
+
+/// A source with the estimates of a model instead of its own estimates.
+pub type Estimated<'a> = Altered<'a, EstimateDraws>;
 
 impl<'a> Estimated<'a> {
     /// Creates a source with the estimates of a seed.
     pub fn new(source: Box<dyn Source + 'a>, model: Estimates, seed: u64) -> Estimated<'a> {
-        Estimated { source, model, draws: stream(seed, "estimates"), taken: Vec::new(), ahead: None }
+        Altered::with(source, EstimateDraws { model, draws: stream(seed, "estimates"), taken: Vec::new() })
     }
+}
 
+impl EstimateDraws {
     /// Returns the number of the substream of a user's next task set.
     fn substream(&self, user: UserId) -> u64 {
         u64::from(user.0) << 32 | u64::from(self.taken.get(user.index()).copied().unwrap_or(0))
     }
 }
 
-impl Source for Estimated<'_> {
-    fn dims(&self) -> &[Dim] {
-        self.source.dims()
+impl Alteration for EstimateDraws {
+    fn alter(&mut self, set: &mut TaskSet) {
+        set.estimate = self.model.estimate(set, || numbered(&self.draws, self.substream(set.user)));
     }
 
-    fn peek(&mut self) -> Result<Option<&TaskSet>> {
-        if self.ahead.is_none() {
-            let Some(mut set) = self.source.peek()?.cloned() else { return Ok(None) };
-            set.estimate = self.model.estimate(&set, || numbered(&self.draws, self.substream(set.user)));
-            self.ahead = Some(set);
-        }
-        Ok(self.ahead.as_ref())
-    }
-
-    fn next_set(&mut self) -> Result<Option<TaskSet>> {
-        self.peek()?;
-        let Some(set) = self.ahead.take() else { return Ok(None) };
-        self.source.next_set()?;
+    fn taken(&mut self, set: &TaskSet) {
         if self.taken.len() <= set.user.index() {
             self.taken.resize(set.user.index() + 1, 0);
         }
         let taken = &mut self.taken[set.user.index()];
         *taken = taken.wrapping_add(1);
-        Ok(Some(set))
-    }
-
-    fn job_name(&self) -> JobName {
-        self.source.job_name()
-    }
-
-    fn has_preceding(&self) -> bool {
-        self.source.has_preceding()
-    }
-
-    fn users(&self) -> &Names {
-        self.source.users()
-    }
-
-    fn texts(&self) -> Texts<'_> {
-        self.source.texts()
-    }
-
-    fn job_finished(&mut self, job: JobId, user: UserId, now: Time) {
-        // In a closed loop the next row may have changed.
-        self.ahead = None;
-        self.source.job_finished(job, user, now);
-    }
-
-    fn locate(&self, row: u64) -> String {
-        self.source.locate(row)
     }
 }
 

@@ -4,7 +4,9 @@
 //! that the users of a closed loop can submit their next jobs. [`Workload`] is a small or generated workload in memory: importers and
 //! generators build one, and it can be replayed or written as a canonical trace.
 
+mod altered;
 mod assemble;
+mod changed;
 mod columns;
 pub mod curves;
 mod estimates;
@@ -16,17 +18,19 @@ pub mod profile;
 mod quantiles;
 mod resample;
 mod scaled;
+mod selected;
 mod services;
 mod shared;
 pub mod summary;
 pub mod synthetic;
-mod thin;
 mod trace;
 mod unknown;
 mod whole;
 pub mod write;
 
+pub use altered::{Alteration, Altered};
 pub use assemble::{Assembler, shorten};
+pub use changed::{ChangedRows, Shake};
 pub use columns::{Columns, TraceColumn};
 pub use estimates::{Estimated, Estimates};
 pub use following::{Following, Preceding};
@@ -34,9 +38,9 @@ pub use names::{JobName, JobNames, Names};
 pub use plimsoll_base::names::NameList;
 pub use resample::resample;
 pub use scaled::{Scaled, TargetLoad};
+pub use selected::Selected;
 pub use services::{Service, WithServices};
 pub use shared::{Replayed, SharedRows};
-pub use thin::Thinned;
 pub use trace::{CsvTrace, Input, RowParser, TraceField, describe};
 pub use unknown::{describe_encoding, require_canonical};
 pub use whole::{InMemory, Quality, Workload};

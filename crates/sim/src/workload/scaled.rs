@@ -4,8 +4,8 @@
 //! load. Scaling the times keeps the order of submissions and the burstiness, but also stretches daily cycles (Lo, Mache and Windisch,
 //! JSSPP 1998, compare such methods).
 
-use super::names::{JobName, Names};
-use super::{Source, TaskSet, Texts};
+use super::altered::{Alteration, Altered};
+use super::{Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Time};
 
@@ -62,67 +62,29 @@ impl TargetLoad {
     }
 }
 
-/// A source with scaled times of submission.
-pub struct Scaled<'a> {
-    source: Box<dyn Source + 'a>,
+/// The change of submission times by a factor.
+pub struct TimeFactor {
     factor: u64,
     first: Option<Time>,
-    ahead: Option<TaskSet>,
 }
+
+/// A source with scaled times of submission.
+pub type Scaled<'a> = Altered<'a, TimeFactor>;
 
 impl<'a> Scaled<'a> {
     /// Scales the times since the first submission by `factor` billionths; times are rounded down to the microsecond.
     pub fn new(source: Box<dyn Source + 'a>, factor: u64) -> Scaled<'a> {
-        Scaled { source, factor, first: None, ahead: None }
+        Altered::with(source, TimeFactor { factor, first: None })
     }
+}
 
-    fn scaled(&mut self, mut set: TaskSet) -> TaskSet {
+impl Alteration for TimeFactor {
+    fn alter(&mut self, set: &mut TaskSet) {
         let first = *self.first.get_or_insert(set.submit);
         let later = u128::from(set.submit.0 - first.0) * u128::from(self.factor) / BILLION;
         let submit = Time(first.0.saturating_add(u64::try_from(later).unwrap_or(u64::MAX)));
         set.deadline = set.deadline.map(|at| Time((at.0.saturating_sub(set.submit.0)).saturating_add(submit.0)));
         set.submit = submit;
-        set
-    }
-}
-
-impl Source for Scaled<'_> {
-    fn dims(&self) -> &[Dim] {
-        self.source.dims()
-    }
-
-    fn peek(&mut self) -> Result<Option<&TaskSet>> {
-        if self.ahead.is_none() {
-            let Some(set) = self.source.peek()?.cloned() else { return Ok(None) };
-            self.ahead = Some(self.scaled(set));
-        }
-        Ok(self.ahead.as_ref())
-    }
-
-    fn next_set(&mut self) -> Result<Option<TaskSet>> {
-        let ahead = self.ahead.take();
-        let Some(set) = self.source.next_set()? else { return Ok(None) };
-        Ok(Some(ahead.unwrap_or_else(|| self.scaled(set))))
-    }
-
-    fn job_name(&self) -> JobName {
-        self.source.job_name()
-    }
-
-    fn has_preceding(&self) -> bool {
-        self.source.has_preceding()
-    }
-
-    fn users(&self) -> &Names {
-        self.source.users()
-    }
-
-    fn texts(&self) -> Texts<'_> {
-        self.source.texts()
-    }
-
-    fn locate(&self, row: u64) -> String {
-        self.source.locate(row)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Compares replayed rows with the rows of the original source.
 
 use super::*;
-use crate::workload::{CsvTrace, Estimated, Input, Thinned};
+use crate::workload::{CsvTrace, Estimated, Input, Selected};
 
 /// Returns a trace with every column; jobs have one to three rows. The row number `wrong` has an invalid duration.
 fn trace(rows: u64, wrong: Option<u64>) -> Input {
@@ -99,7 +99,7 @@ fn replayed_rows_equal_the_source() {
     assert_eq!(rows, 10_000);
     assert!(bytes > 10_000 * 50 && bytes < 10_000 * 250, "{bytes}");
     let wrapped = || -> Result<Box<dyn Source>> {
-        let thinned = Box::new(Thinned::new(csv()?, 0.6, 3)?);
+        let thinned = Box::new(Selected::thinned(csv()?, 0.6, 3)?);
         Ok(Box::new(Estimated::new(thinned, "uniform:3".parse()?, 4)))
     };
     let (rows, _) = check(&wrapped, Time::NEVER);
