@@ -20,7 +20,7 @@ from typing import Any
 
 from . import _plimsoll
 from ._errors import InputError, RunError, Warning
-from ._policies import Policy, names_of
+from ._policies import Policy, names_of, registered_names
 
 atexit.register(_plimsoll.end_calls)
 
@@ -232,13 +232,21 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
         except (TypeError, ValueError) as error:
             raise InputError(f"{kind}: {error}") from error
     if isinstance(what, (str, os.PathLike)):
-        return Path(what), None
+        path = Path(what)
+        if names := registered_names():
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+            names_of([name for name in sorted(names) if name in text], frames.policies)
+        return path, None
     raise TypeError(f"{kind}: a value of type {type(what).__name__} is not accepted; expected a path or a dict")
 
 
 def framed(value: Any, frames: Frames, key: str) -> Any:
     """Returns a value of a plan with a file path in place of each frame, and a name in place of each policy."""
     if isinstance(value, Mapping):
+        # The names of policies may be those of installed packages.
+        listed = value.get("policies") if not key else None
+        if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Policy)) for one in listed):
+            value = {**value, "policies": names_of(listed, frames.policies)}
         return {name: framed(of, frames, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
     if isinstance(value, (list, tuple)):
         return [framed(of, frames, key) for of in value]

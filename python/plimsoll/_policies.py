@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import inspect
 import re
 import traceback
@@ -137,8 +138,37 @@ def compiled(value: Any) -> Any:
     return value
 
 
+#: The group of entry points by which installed packages register policies.
+ENTRY_POINTS = "plimsoll.policies"
+
+
+def registered(name: str) -> Policy | None:
+    """Returns the policy that an installed package registers under this name, or None. The entry point refers to a `Policy` or to a
+    function that returns one. Raises InputError if it refers to anything else, or if the policy has another name."""
+    points = importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
+    if not points:
+        return None
+    [point, *others] = points
+    if others:
+        raise InputError(f"policies: several installed packages register '{name}': {', '.join(str(one.dist.name) for one in points if one.dist)}")
+    found = point.load()
+    found = found if isinstance(found, Policy) or not callable(found) else found()
+    if not isinstance(found, Policy):
+        raise InputError(f"policies: the entry point '{name}' ({point.value}) is a {type(found).__name__}; expected a plimsoll.policy(...)")
+    if found.name != name:
+        raise InputError(f"policies: the entry point '{name}' ({point.value}) has a policy named '{found.name}'; expected the same name")
+    return found
+
+
+def registered_names() -> set[str]:
+    """Returns the names of all policies that installed packages register."""
+    return {point.name for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+
+
 def names_of(policies: Sequence[Any], own: list[Policy]) -> list[str]:
-    """Returns the names of policies, and adds the user-defined ones to `own`. Raises InputError if two of these have the same name."""
+    """Returns the names of policies, and adds the user-defined ones and those of installed packages to `own`. Raises InputError if two of
+    these have the same name."""
+    policies = [registered(one) or one if isinstance(one, str) else one for one in policies]
     for one in policies:
         if isinstance(one, Policy) and one not in own:
             if any(other.name == one.name for other in own):

@@ -7,11 +7,12 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _plimsoll
-from ._call import Kept, call
+from ._call import Kept, call, options, text
 from ._declared import ResultTables
 from ._errors import InputError
 
@@ -127,6 +128,38 @@ class Results(ResultTables):
         """The page with tables and figures, or None if it was not drawn."""
         page = self.folder / "report.html"
         return page if page.exists() else None
+
+    def why(
+        self,
+        job: str,
+        *,
+        policy: str | None = None,
+        run: int = 0,
+        cell: str | None = None,
+        without: str | Sequence[str] = (),
+        shakes: int | None = None,
+        shake: float | None = None,
+    ) -> dict[str, Any]:
+        """Explains why a job waited, by repeating its run.
+
+        Args:
+            job: The name of the job, as in the table `jobs`.
+            policy: The policy; may be absent if there is one.
+            run: The number of the run among those of the policy.
+            cell: The cell of a sweep.
+            without: Causes that are removed in further runs, such as ``["user=alice", "machines=+1"]``.
+            shakes: The number of perturbed pairs of runs for each cause.
+            shake: The largest perturbation of a duration in percent.
+
+        Returns:
+            The JSON document of ``plimsoll why --format json``: the sentences in ``jobs[0]["explanation"]``, the intervals in
+            ``jobs[0]["before_start"]`` with times in microseconds, and ``attribution``.
+
+        Raises:
+            InputError: There is no such job or run, the plan has changed, or the repeated run has other values than the stored one.
+        """
+        given = {"policy": policy, "run": run, "cell": cell, "without": without, "shakes": shakes, "shake": shake, "quiet": True}
+        return json.loads(call(["why", "--format=json", *options(given), "--", self.folder, text(job, "job")]))
 
     def draw(self) -> Results:
         """Draws figures and the report of a replay, or draws existing ones again. Returns these results."""

@@ -256,6 +256,19 @@ fn deciding(args: &ReplayOptions) -> Vec<(&'static str, Vec<String>, Option<&'st
     options
 }
 
+/// Returns the options that were given with other values than their defaults, with their values.
+pub fn given(args: &ReplayOptions) -> Vec<(&'static str, String)> {
+    let strict = args.rows.strict.then(|| ("strict", "true".to_owned()));
+    let given = deciding(args).into_iter().map(|(option, values, default)| {
+        // Settings that the recorded command always states have a default, too.
+        let setting = SETTINGS.iter().find(|setting| setting.option() == option);
+        let default = default.or(setting.and_then(|setting| (setting.default)()));
+        let values: Vec<String> = values.into_iter().filter(|value| Some(value.as_str()) != default).collect();
+        (option, values.join(","))
+    });
+    given.filter(|(_, values)| !values.is_empty()).chain(strict).collect()
+}
+
 /// Returns the active switches: for reading the trace, and for the optional tables.
 fn switches<'s>(args: &ReplayOptions, extra: &'s [&'static str]) -> impl Iterator<Item = &'static str> + 's {
     let strict = args.rows.strict.then_some("strict");

@@ -220,11 +220,11 @@ impl Args {
     fn study(&self, context: &Context) -> Result<(Study, Option<&Path>)> {
         let source = &self.source;
         if source.is_dir() {
-            self.refuse_machines("a results folder")?;
+            self.refuse_options("a results folder", &["policy"])?;
             return Ok((stored(source, context)?, Some(source)));
         }
         if source.extension().is_some_and(|ending| ending == "toml") {
-            self.refuse_machines("a plan")?;
+            self.refuse_options("a plan", &["policy", "set"])?;
             return Ok((Study::read(source, &self.options.rows.set, context.registry)?, None));
         }
         if self.options.machines.is_none() {
@@ -237,11 +237,12 @@ impl Args {
         Ok((Study::from_plan(replay::plan(source, &self.options, &[], context)?), None))
     }
 
-    /// Checks that the machines are given only with a trace. Errors: [`Error::Plan`].
-    fn refuse_machines(&self, source: &str) -> Result<()> {
-        match &self.options.machines {
-            Some(machines) => {
-                Err(Error::plan("--machines", machines, format!("a trace as source; {source} has its own machines")))
+    /// Checks that the options of a replay are given only with a trace; `own` are the ones that `source` accepts. Errors: [`Error::Plan`].
+    fn refuse_options(&self, source: &str, own: &[&str]) -> Result<()> {
+        match replay::given(&self.options).into_iter().find(|(option, _)| !own.contains(option)) {
+            Some((option, value)) => {
+                let expected = format!("a trace as source; {source} has its own settings");
+                Err(Error::plan(format!("--{option}"), value, expected))
             }
             None => Ok(()),
         }

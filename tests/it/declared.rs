@@ -11,6 +11,7 @@ use clap::ArgAction;
 use plimsoll::cluster::Placement;
 use plimsoll::column::{Better, Kind, Unit};
 use plimsoll::engine::settings::{ClusterSetting, SETTINGS, SettingKind};
+use plimsoll::engine::{REASONS, ReasonRow};
 use plimsoll::output::numbers::capital;
 use plimsoll::output::requests::kinds;
 use plimsoll::output::schema::Table;
@@ -64,7 +65,7 @@ fn settings() -> String {
 }
 
 /// Returns the tables of the documentation, each with its page, its mark and its text.
-fn tables() -> [(&'static str, &'static str, String); 14] {
+fn tables() -> [(&'static str, &'static str, String); 15] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
@@ -105,6 +106,8 @@ fn tables() -> [(&'static str, &'static str, String); 14] {
         let ours = row.ours.iter().map(|(key, why)| vec!["-".to_owned(), code(key), String::new(), (*why).to_owned()]);
         table(&["property", "key in the file", "written if absent", "rule"], read.chain(ours))
     };
+    let reason =
+        |row: &ReasonRow| vec![code(row.name), row.meaning.to_owned(), row.slurm.to_owned(), row.kubernetes.to_owned()];
     let value = |name: &Name| {
         let of = match name.of {
             Of::One => "",
@@ -132,6 +135,7 @@ fn tables() -> [(&'static str, &'static str, String); 14] {
         ("docs/queues.md", "volcano", properties(FORMATS[2])),
         ("docs/queues.md", "yarn-capacity", properties(FORMATS[3])),
         ("docs/queues.md", "yarn-fair", properties(FORMATS[4])),
+        ("docs/why.md", "reasons", table(&["reason", "when", "Slurm", "Kubernetes"], REASONS.iter().map(reason))),
         ("docs/figures.md", "kinds", table(&["kind", "shows"], kinds().map(kind))),
     ]
 }

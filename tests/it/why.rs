@@ -128,7 +128,7 @@ const PLANTED: &[Planted] = &[
         trace: "job,user,submit_s,duration_s,cpu,memory_gib\nbig,holder,0,100,1,8\nsmall,victim,10,5,1,4\n",
         options: &["--machines", "1x4c10g", "--placement", "pooled", "--policy", "drf"],
         job: "small",
-        intervals: &[("resources", 90, &["4 GiB", "2 GiB of 10 GiB"])],
+        intervals: &[("resources", 90, &["4 GiB", "2 of 10 GiB"])],
         holders: &[("holder", 8192)],
     },
     // Rank: under fifo two earlier tasks of another user are first.
@@ -137,7 +137,7 @@ const PLANTED: &[Planted] = &[
         options: &["--machines", "1x1c1g", "--placement", "pooled", "--policy", "fifo"],
         job: "b",
         intervals: &[
-            ("behind-others", 19, &["2 tasks of one other user", "first first"]),
+            ("behind-others", 19, &["2 tasks of 1 other user", "was of first"]),
             ("resources", 10, &["1 core"]),
         ],
         holders: &[("first", 1000)],
@@ -295,7 +295,7 @@ fn wrong_requests_are_refused() {
         (&["t.csv", "b", "--machines", "1x1c1g", "--policy", "drf"], "'b'"),
         (&["t.csv", "a", "--machines", "1x1c1g", "--policy", "drf", "--run", "1"], "each policy has one run"),
         (&[".", "a"], "not a results folder"),
-        (&["none.toml", "a", "--machines", "1x1c1g"], "a plan has its own machines"),
+        (&["none.toml", "a", "--machines", "1x1c1g"], "--machines: 1x1c1g"),
     ];
     for (args, part) in cases {
         let output = run(plimsoll(&["why"]).args(args).current_dir(dir.path()));

@@ -142,16 +142,13 @@ impl WaitReport {
     }
 
     fn ranked(&self, cause: &WaitCause, before: &RankedBefore) -> String {
-        let others = match before.users {
-            1 => "one other user".to_owned(),
-            users => format!("{users} other users"),
-        };
+        let others = count(u64::from(before.users), "other user");
         let short = match &before.missing {
-            None => "; it had room itself, and may not start before them".to_owned(),
-            Some(missing) => format!(", and {}", self.short(cause, missing)),
+            None => "it had room itself, and may not start before them".to_owned(),
+            Some(missing) => self.short(cause, missing),
         };
         format!(
-            "{} of {others} came first in rank order (first {}){short}",
+            "{} of {others} came first in rank order at the beginning (the next one was of {}); {short}",
             count(before.tasks, "task"),
             list(&behind(cause), "user")
         )
@@ -159,9 +156,9 @@ impl WaitReport {
 
     fn short(&self, cause: &WaitCause, missing: &MissingRoom) -> String {
         format!(
-            "it needed {} per task, and {} of {} was free on average",
+            "each task needs {}, and {} of {} was free on average",
             self.amount(missing.resource, u128::from(missing.need)),
-            self.amount(missing.resource, mean(cause, |one| one.free)),
+            self.number(missing.resource, mean(cause, |one| one.free)),
             self.amount(missing.resource, mean(cause, |one| one.capacity)),
         )
     }
@@ -198,6 +195,12 @@ impl WaitReport {
     /// Returns the cause of an interval in one line of a table.
     pub fn detail(&self, interval: &WaitInterval) -> String {
         self.cause(&WaitCause { intervals: vec![interval], total: interval.length() })
+    }
+
+    /// Returns an amount of a resource without its unit, or a number of slots.
+    fn number(&self, resource: Option<u8>, amount: u128) -> String {
+        let text = self.amount(resource, amount);
+        text.split(' ').next().unwrap_or_default().to_owned()
     }
 
     /// Returns an amount of a resource with its unit, or a number of slots.
@@ -271,9 +274,13 @@ fn stops(wait: &JobWait) -> Option<String> {
     Some(format!("Stopped and waiting again: {}; the first at {} s.", fates.join(", "), instant(first.at)))
 }
 
-/// Returns a span in seconds with at most three decimals.
+/// Returns a span in seconds: whole seconds from 1000 s on, with one decimal from 10 s on, otherwise with three.
 fn seconds(span: Span) -> String {
-    trim_float(span.seconds())
+    match span.seconds() {
+        long if long >= 1000.0 => format!("{long:.0}"),
+        middle if middle >= 10.0 => trim_float((middle * 10.0).round() / 10.0),
+        short => trim_float(short),
+    }
 }
 
 /// Returns an instant in seconds with at most three decimals.
