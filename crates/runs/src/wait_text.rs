@@ -58,9 +58,13 @@ impl WaitReport {
             ),
         }];
         sentences.extend(self.causes(&wait.before, total));
-        let after = Span(wait.after.iter().map(|interval| interval.length().0).sum());
+        // Rows that may not start yet do not wait for the scheduler.
+        let may_start =
+            |interval: &&WaitInterval| !matches!(interval.reason, BlockReason::Stage | BlockReason::Submission);
+        let waits: Vec<&WaitInterval> = wait.after.iter().filter(may_start).collect();
+        let after = Span(waits.iter().map(|interval| interval.length().0).sum());
         if after > Span::ZERO {
-            let main = causes(&wait.after).into_iter().next();
+            let main = causes(&waits).into_iter().next();
             let main = main.map(|cause| format!(", mainly because {}", self.cause(&cause))).unwrap_or_default();
             sentences
                 .push(format!("After its first start, further tasks of it waited for {} s{main}.", seconds(after)));
@@ -71,7 +75,7 @@ impl WaitReport {
 
     /// Returns the sentences about the main causes of a wait.
     fn causes(&self, intervals: &[WaitInterval], total: Span) -> Vec<String> {
-        let causes = causes(intervals);
+        let causes = causes(&intervals.iter().collect::<Vec<_>>());
         let mut sentences: Vec<String> = Vec::new();
         for (at, cause) in causes.iter().take(CAUSES).enumerate() {
             let lead = match (causes.len(), at) {
@@ -173,7 +177,10 @@ impl WaitReport {
         let mut held: Vec<(&str, u128)> =
             integrals.into_iter().map(|(user, integral)| (user, rounded(integral, cause.total))).collect();
         held.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-        let name = resource.map_or("slots".to_owned(), |d| resource_name(&self.dims[usize::from(d)].name));
+        let name = match resource {
+            None => "slots were".to_owned(),
+            Some(d) => format!("{} was", resource_name(&self.dims[usize::from(d)].name)),
+        };
         let shown: Vec<String> = held
             .iter()
             .take(NAMED)
@@ -184,7 +191,7 @@ impl WaitReport {
             1 => " and one other user".to_owned(),
             more => format!(" and {more} other users"),
         };
-        format!("The {name} was allocated to {}{more}, on average over this time.", shown.join(", "))
+        format!("The {name} allocated to {}{more}, on average over this time.", shown.join(", "))
     }
 
     /// Returns the name of the cause of a stop, as in the table tasks.
@@ -215,9 +222,9 @@ impl WaitReport {
 }
 
 /// Groups intervals by reason and resource, the longest total first.
-fn causes(intervals: &[WaitInterval]) -> Vec<WaitCause<'_>> {
+fn causes<'a>(intervals: &[&'a WaitInterval]) -> Vec<WaitCause<'a>> {
     let mut causes: Vec<WaitCause> = Vec::new();
-    for interval in intervals {
+    for &interval in intervals {
         match causes.iter_mut().find(|cause| interval.has_cause_of(cause.intervals[0])) {
             Some(cause) => {
                 cause.total = Span(cause.total.0 + interval.length().0);
