@@ -25,6 +25,10 @@ pub struct SetDraft {
     pub preceding: Option<(u32, u64)>,
     /// The line.
     pub line: u64,
+    /// The index of the file among those of the main table.
+    pub file: u32,
+    /// The time that orders attempts of one execution, in microseconds.
+    pub order: i64,
 }
 
 /// The names in drafts.
@@ -95,7 +99,7 @@ const SECONDS: &str = "a time from 0 to 10^12 s (31,700 years)";
 impl Conversion<'_> {
     /// Converts a row. `number` is its number, from 1.
     pub fn convert<'a>(&'a self, frame: &RowFrame<'a, '_>, names: &mut DraftNames) -> Result<SetDraft, Refusal> {
-        let mut draft = SetDraft { line: frame.row.line, ..SetDraft::default() };
+        let mut draft = SetDraft { line: frame.row.line, file: frame.row.file as u32, ..SetDraft::default() };
         draft.set.tasks = 1;
         let mut amounts: [Option<Fraction>; MAX_DIMS] = [None; MAX_DIMS];
         let (mut job, mut user, mut after_job, mut think) = (None, None, None, None);

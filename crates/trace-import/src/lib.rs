@@ -13,6 +13,7 @@
 
 mod account;
 mod assemble;
+mod attempts;
 mod bind;
 mod clock;
 mod condition;
@@ -24,6 +25,7 @@ mod input;
 mod mapping;
 mod number;
 mod readers;
+mod report;
 mod run;
 mod shipped;
 mod short;

@@ -86,7 +86,7 @@ impl Profile {
         let clock = Clock::default();
         if clock.read(value).is_some() {
             self.times += 1;
-            self.local_times += clock.local.get();
+            self.local_times += u64::from(clock.local.is_in_row());
         } else if bytes(value).is_some() {
             self.sizes += 1;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use plimsoll_base::error::Result;
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::tree::Place;
 use plimsoll_sim::workload::Input;
 use plimsoll_sim::workload::write::{Layout, csv};
@@ -76,7 +76,10 @@ impl LogSample {
             }
         }
         let source = part.as_ref().unwrap_or(input);
-        let mut file = input::open(source, &table)?;
+        let mut file = input::open(source, &table, &[])?;
+        if file.columns.is_empty() {
+            return Err(Error::trace(input.path(), 0, "", "has no rows"));
+        }
         let mut profiles: Vec<Profile> = file.columns.iter().map(|name| Profile::new(name)).collect();
         let (mut rows, mut row, mut wrong) = (Vec::new(), LogRow::default(), 0);
         while rows.len() + wrong < ROWS {

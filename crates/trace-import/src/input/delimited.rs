@@ -72,7 +72,7 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
     if columns.is_empty() {
         let mut header = LogRow::default();
         if !rows.lines.read(path, &mut header)? {
-            return Err(Error::trace(path, 0, "", "has no rows"));
+            return Ok(OpenFile::empty());
         }
         columns = match table.header {
             Some(false) => (1..=header.fields.len()).map(|at| format!("${at}")).collect(),
@@ -81,7 +81,7 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
         rows.first = Some(header).filter(|_| table.header == Some(false));
     }
     rows.fields = columns.len();
-    Ok(OpenFile { columns, rows: Box::new(rows), detected })
+    Ok(OpenFile { columns, rows: Box::new(rows), is_named: false, detected })
 }
 
 /// The lines of a text, split into fields.

@@ -151,6 +151,17 @@ pub struct OutputColumn {
     pub missing: MissingRule,
 }
 
+/// The rule for several rows of one execution.
+#[derive(Clone, Debug)]
+pub struct AttemptSpec {
+    /// The key that the rows have in common.
+    pub key: Formula,
+    /// The time that orders the rows; by default that of the submission.
+    pub order: Option<Formula>,
+    /// The row that represents them.
+    pub rule: AttemptRule,
+}
+
 /// The row that represents all rows with the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptRule {
@@ -160,6 +171,8 @@ pub enum AttemptRule {
     Last,
     /// The last one, submitted with the first, with the sum of all durations.
     Sum,
+    /// None: every row is imported.
+    Each,
 }
 
 /// The fold of events to one row per key.
@@ -177,6 +190,8 @@ pub struct FoldSpec {
     pub start: Vec<String>,
     /// See `submit`.
     pub end: Vec<(String, String)>,
+    /// Kinds that only change columns.
+    pub update: Vec<String>,
 }
 
 /// The treatment of a column that no expression reads.
@@ -230,8 +245,8 @@ pub struct Mapping {
     pub demand_of_all: bool,
     /// Whether rows that differ only in their number of tasks become one row.
     pub merge: bool,
-    /// The key and the rule for several rows of one execution.
-    pub attempts: Option<(Formula, AttemptRule)>,
+    /// The rule for several rows of one execution.
+    pub attempts: Option<AttemptSpec>,
     /// Columns without an expression.
     pub fields: Vec<(String, FieldRule, Place)>,
     /// Resources besides the usual ones.

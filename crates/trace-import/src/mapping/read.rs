@@ -4,8 +4,8 @@ use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Node, Place};
 
 use super::{
-    AttemptRule, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, Mapping, MissingRule, OutputColumn,
-    Recognition, TableSpec, VERSION,
+    AttemptRule, AttemptSpec, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, Mapping, MissingRule,
+    OutputColumn, Recognition, TableSpec, VERSION,
 };
 use crate::clock::{Clock, RepeatedHour, zone};
 use crate::target::{Target, unknown_target};
@@ -177,20 +177,21 @@ impl Mapping {
             "warn" => formulas(&mut self.warn)?,
             "trace" => entries(key, node, &mut |name, place, node| self.read_output(name, place, node))?,
             "attempts" => {
-                node.known(&["key", "use"], key, " of [attempts]")?;
+                node.known(&["key", "use", "order"], key, " of [attempts]")?;
                 let of = |name: &str| {
                     node.get(name)
                         .ok_or_else(|| node.place.wrong(key, format!("'{name}' is missing; expected key and use")))
                 };
                 let rules = [
-                    ("first", Some(AttemptRule::First)),
-                    ("last", Some(AttemptRule::Last)),
-                    ("sum", Some(AttemptRule::Sum)),
-                    ("each", None),
+                    ("first", AttemptRule::First),
+                    ("last", AttemptRule::Last),
+                    ("sum", AttemptRule::Sum),
+                    ("each", AttemptRule::Each),
                 ];
                 let rule = one_of("attempts.use", &of("use")?.node, &rules)?;
-                let formula = Formula::from_node("attempts.key", &of("key")?.node)?;
-                self.attempts = rule.map(|rule| (formula, rule));
+                let key = Formula::from_node("attempts.key", &of("key")?.node)?;
+                let order = node.get("order").map(|entry| Formula::from_node("attempts.order", &entry.node));
+                self.attempts = Some(AttemptSpec { key, order: order.transpose()?, rule });
             }
             "fields" => entries(key, node, &mut |name, place, node| {
                 let rule = text(name, node)?;
@@ -377,7 +378,7 @@ fn join(node: &Node) -> Result<Join> {
 }
 
 fn fold(node: &Node) -> Result<FoldSpec> {
-    let keys = ["key", "time", "event", "submit", "start", "end"];
+    let keys = ["key", "time", "event", "submit", "start", "end", "update"];
     node.known(&keys, "fold", " of [fold]")?;
     let of = |key: &str| {
         let expected = keys.join(", ");
@@ -396,5 +397,6 @@ fn fold(node: &Node) -> Result<FoldSpec> {
         submit: texts("fold.submit", &of("submit")?.node)?,
         start: texts("fold.start", &of("start")?.node)?,
         end,
+        update: node.get("update").map_or(Ok(Vec::new()), |entry| texts("fold.update", &entry.node))?,
     })
 }
