@@ -65,6 +65,7 @@ fn compare(name: &str, folder: &Path, files: &[&str], expected: &str) -> Workloa
     let expected = rows(&mut CsvTrace::new(&expected).expect("a trace"));
     let found = rows(&mut workload.source());
     assert_eq!(found.join("\n"), expected.join("\n"), "{name}");
+    assert!(!warns(&workload, "the mapping does not name"), "{name}: {:?}", workload.quality.warnings);
     let dropped: u64 = workload.quality.dropped.values().sum();
     if !mapping(name).merges_rows() {
         assert_eq!(workload.quality.rows_in, dropped + workload.sets.len() as u64, "{name}");
@@ -129,12 +130,15 @@ fn alibaba_2018_has_dependencies_in_names() {
 fn google_2011_is_folded() {
     let workload = compare("google-2011", &samples().join("google-2011"), &["task_events.csv"], "expected.csv");
     assert!(workload.quality.dropped.contains_key("killed"), "{:?}", workload.quality);
+    assert!(!warns(&workload, "which [fold] does not name"), "{:?}", workload.quality);
 }
 
 #[test]
 fn slurm_counts_every_job_once() {
     let workload = compare("slurm", &samples().join("slurm"), &["sacct.txt"], "expected.csv");
     assert_eq!(workload.quality.dropped["an earlier attempt of the same execution"], 1);
+    let zone = workload.quality.assumptions.iter().find(|(name, _)| name == "time.zone").map(|(_, zone)| zone.as_str());
+    assert_eq!(zone, Some("UTC (no zone is stated; time.zone = \"AREA/CITY\" changes it)"));
 }
 
 #[test]
