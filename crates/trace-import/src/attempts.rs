@@ -1,6 +1,6 @@
 //! Several rows of one execution: the first, the last, the sum, or each in the order of time.
 //!
-//! Logs are often sorted by the end of a job or not at all, so the order of the file decides only between equal times.
+//! Logs are often unsorted or sorted by the end of a job, so the order of the file decides only between equal times.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Records that the draft at index `next` has a key. Returns the draft with which it must be merged instead.
+    /// Records that the draft at index `next` has a key. Returns the earlier draft of the key if the two must be merged.
     pub fn add(&mut self, key: String, next: usize, rule: AttemptRule) -> Option<usize> {
         if rule == AttemptRule::Each {
             self.each.entry(key).or_default().push(next);

@@ -114,7 +114,11 @@ pub fn json_form(head: &[u8]) -> Option<FileForm> {
             // A complete record on the first line, with another one below, makes JSON lines.
             let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
             let complete = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
-            let first = lines.next().is_some_and(complete);
+            let first = lines.next().is_some_and(|line| {
+                // The first record may be longer than the examined part.
+                let is_cut = head.len() >= EXAMINED && !head.contains(&b'\n');
+                complete(line) || (is_cut && find_records(text).is_empty())
+            });
             let more = match lines.next() {
                 Some(line) => line.starts_with(b"{"),
                 None => find_records(text).is_empty(),
