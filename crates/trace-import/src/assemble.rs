@@ -16,6 +16,8 @@ pub struct Assembly {
     pub dims: Vec<Dim>,
     /// The origin in microseconds; by default the first submit time.
     pub origin: Option<i64>,
+    /// Whether dependencies have the keys of rows instead of stages.
+    pub has_keys: bool,
     /// Whether rows that differ only in their number of tasks become one row.
     pub merge: bool,
 }
@@ -51,6 +53,9 @@ pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames
         job.sets.push(at);
     }
     for job in jobs.values() {
+        if assembly.has_keys {
+            replace_keys(job, &mut drafts, &mut quality);
+        }
         repair_job(job, &mut drafts, &mut quality);
     }
     let mut workload = Workload { dims: assembly.dims, ..Workload::default() };
@@ -89,6 +94,25 @@ fn origin_name(origin: i64, is_first: bool) -> String {
     format!("{seconds} s{}{first}", date.unwrap_or_default())
 }
 
+/// The reason of a repair.
+const NO_STAGE: &str = "waits for a stage without a row in the job; the dependency is dropped";
+
+/// Replaces the keys of dependencies by the stages of the rows with these keys.
+fn replace_keys(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
+    let stage = |&at: &usize| Some((drafts[at].key?, drafts[at].set.stage?));
+    let stages: HashMap<u32, u32> = job.sets.iter().filter_map(stage).collect();
+    for &at in &job.sets {
+        let after = std::mem::take(&mut drafts[at].set.after);
+        let before = after.len();
+        let mut found: Vec<u32> = after.iter().filter_map(|key| stages.get(key).copied()).collect();
+        if found.len() < before {
+            quality.repair_row(NO_STAGE);
+        }
+        found.dedup();
+        drafts[at].set.after = found;
+    }
+}
+
 /// Gives all rows of a job its first submit time and its first user, and removes stages that it does not have.
 fn repair_job(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
     let first = job.sets.iter().min_by_key(|&&at| (drafts[at].submit, drafts[at].order)).copied();
@@ -112,7 +136,7 @@ fn repair_job(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
         let before = draft.set.after.len();
         draft.set.after.retain(|stage| stages.contains(stage));
         if draft.set.after.len() < before {
-            quality.repair_row("waits for a stage without a row in the job; the dependency is dropped");
+            quality.repair_row(NO_STAGE);
         }
     }
     if has_cycle(job, drafts) {

@@ -100,7 +100,8 @@ pub fn import_interruptible(
     }
     report.check(mapping.about_or_name(), drafts.len())?;
     let origin = mapping.origin.and_then(|origin| i64::try_from(origin.times(Fraction::from(1_000_000))?.round()).ok());
-    let assembly = Assembly { dims: bound.conversion.dims.clone(), origin, merge: mapping.merge };
+    let has_keys = mapping.after_key.is_some();
+    let assembly = Assembly { dims: bound.conversion.dims.clone(), origin, has_keys, merge: mapping.merge };
     let workload = assemble(assembly, drafts, names, report);
     if workload.sets.is_empty() {
         return Err(Error::trace(scope.path(), 0, "", "has no row after the origin"));
@@ -179,7 +180,8 @@ impl<'m> Bound<'m> {
         };
         let users_are_jobs = !matches!(tenants, Tenants::Column);
         let (clock, demand_of_all) = (&mapping.clock, mapping.demand_of_all);
-        let conversion = Conversion { outputs, dims, clock, demand_of_all, users_are_jobs };
+        let after_key = mapping.after_key.as_ref().map(|key| scope.bind("trace.after_key", key)).transpose()?;
+        let conversion = Conversion { outputs, dims, clock, after_key, demand_of_all, users_are_jobs };
         Ok(Bound { mapping, join_keys, lets, keep, warn, attempts, conversion })
     }
 }

@@ -67,6 +67,7 @@ shipped! {
     "azure-vm",
     "gwf",
     "elasticflow",
+    "swf-dag",
 }
 
 /// Returns the shipped mapping that recognises a file by its content. Errors: the file cannot be read.

@@ -99,6 +99,19 @@ fn attempts_are_ordered_by_time() {
     );
 }
 
+/// Dependencies may have the keys of rows instead of stages; unknown keys and cycles are repaired.
+#[test]
+fn rows_may_wait_for_keys_of_rows() {
+    let map = format!("{ATTEMPTS}stage = \"s\"\nafter = \"a\"\nafter_key = \"key\"\n");
+    let log = "id,submit,start,end,cpu,key,s,a\n1,0,0,1,1,k7,x,\n1,0,0,1,1,k8,y,k7\n1,0,0,1,1,k9,z,k7;k8;k4\n\
+               2,0,0,1,1,k4,x,k5\n2,0,0,1,1,k5,y,k4\n";
+    let workload = imported(&map, &[("log.csv", log)]);
+    let name = |stage: &u32| workload.stages.name(*stage);
+    let after: Vec<Vec<&str>> = workload.sets.iter().map(|set| set.after.iter().map(name).collect()).collect();
+    assert_eq!(after, [&[][..], &["x"], &["x", "y"], &[], &[]]);
+    assert_eq!(workload.quality.repaired.values().copied().collect::<Vec<u64>>(), [2, 1]);
+}
+
 #[test]
 fn a_job_has_the_user_of_its_earliest_row() {
     let log = "id,submit,start,end,cpu,user\n1,7,30,39,3,bob\n1,5,10,11,1,ann\n";

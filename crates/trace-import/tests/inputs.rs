@@ -211,6 +211,7 @@ fn samples_are_recognised_as_their_formats() {
         ("gavel/throughputs.csv", None),
         ("wta/tasks/schema-1.0/part.0.parquet", Some("wta")),
         ("wta/workflows/schema-1.0/part.0.parquet", None),
+        ("swf/dag-with-names.swf", Some("swf-dag")),
     ] {
         let input = Input::open(&folder.join(file)).expect(file);
         assert_eq!(recognise(&input).expect(file).map(|shipped| shipped.name), want, "{file}");

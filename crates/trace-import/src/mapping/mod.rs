@@ -241,6 +241,8 @@ pub struct Mapping {
     pub warn: Vec<(Formula, String)>,
     /// The columns of the trace.
     pub outputs: Vec<OutputColumn>,
+    /// The key of a row for the dependencies of other rows; by default its stage.
+    pub after_key: Option<Formula>,
     /// Whether demands are those of all tasks of a row.
     pub demand_of_all: bool,
     /// Whether rows that differ only in their number of tasks become one row.

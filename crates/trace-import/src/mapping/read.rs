@@ -116,6 +116,7 @@ impl Mapping {
             keep: Vec::new(),
             warn: Vec::new(),
             outputs: Vec::new(),
+            after_key: None,
             demand_of_all: false,
             merge: false,
             attempts: None,
@@ -245,6 +246,10 @@ impl Mapping {
         match name {
             "demand_of" => {
                 self.demand_of_all = one_of("trace.demand_of", node, &[("task", false), ("job", true)])?;
+                return Ok(());
+            }
+            "after_key" => {
+                self.after_key = Some(Formula::from_node("trace.after_key", node)?);
                 return Ok(());
             }
             "merge" => {
