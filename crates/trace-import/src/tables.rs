@@ -68,7 +68,7 @@ pub struct Chain<'a> {
     pub extra: Vec<(String, String)>,
     /// Columns that were found too late.
     pub late: Vec<String>,
-    /// The detected properties of the first file with rows.
+    /// The detected properties of the first file with rows, and those of other files that differ.
     pub detected: Vec<String>,
     interrupt: Interrupt<'a>,
     /// Rows read so far.
@@ -105,15 +105,19 @@ impl<'a> Chain<'a> {
             interrupt,
             rows: 0,
         };
+        let mut first = Vec::new();
         for input in &chain.inputs {
             let file = input::open(input, table, &[])?;
             let is_first = chain.columns.is_empty();
             if is_first {
                 chain.columns = file.columns;
-                chain.detected = file.detected;
+                chain.detected.clone_from(&file.detected);
+                first = file.detected;
                 continue;
             }
             places(input, &chain.columns, &file)?;
+            let new = file.detected.iter().filter(|item| !first.contains(item));
+            chain.detected.extend(new.map(|item| format!("{item} in {}", file_name(input.path()))));
             let known: HashSet<&String> = chain.columns.iter().collect();
             let new: Vec<String> = file.columns.into_iter().filter(|column| !known.contains(column)).collect();
             if file.is_named {

@@ -50,6 +50,14 @@ fn later_tables_of_text_may_have_another_order_and_more_columns() {
 }
 
 #[test]
+fn other_forms_of_later_files_are_reported() {
+    let workload = imported(MAP, &[("a.csv", LOG), ("b.csv", &LOG.replace(',', ";")), ("c.csv", LOG)]);
+    assert_eq!(workload.sets.len(), 6);
+    let input = "fields separated by ',', fields separated by ';' in b.csv";
+    assert_eq!(workload.quality.assumptions[0], ("input".to_owned(), input.to_owned()));
+}
+
+#[test]
 fn empty_files_have_no_rows() {
     for files in [
         [("a.csv", LOG), ("b.csv", "")],
