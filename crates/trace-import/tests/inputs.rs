@@ -166,6 +166,9 @@ fn wrong_mappings_are_refused_with_their_place() {
             "'lats' is not accepted; expected first, last, sum or each",
         ),
         (&format!("{MAP}[[table]]\nname = \"a\"\n[[table]]\nname = \"b\"\n"), "join: is missing"),
+        (&format!("{MAP}[machines]\nname = \"id\"\n"), "machines: has no resource; expected a capacity"),
+        (&format!("{MAP}[machines]\ncpus = 1\n"), "'cpus' is no column of machines; expected table, name, count"),
+        (&format!("{MAP}[machines]\ntable = \"x\"\n"), "'x' is no table of the mapping"),
         (&format!("{MAP}[fold]\nkey = \"id\"\n"), "fold: 'end' is missing"),
     ] {
         let message = refusal(map, &log);

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plimsoll_sim::workload::{CsvTrace, Input, Source, Workload};
-use plimsoll_trace_import::{ImportOptions, Mapping, Shipped, import};
+use plimsoll_trace_import::{ImportOptions, Mapping, Shipped, import, import_machines};
 
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
@@ -105,6 +105,21 @@ fn spot_has_two_tables() {
     assert_eq!(workload.quality.dropped["no tasks"], 1);
     let alone = compare("spot-2026", &folder, &["job_info_df.csv"], "expected.csv");
     assert!(!warns(&alone, "GPU models"));
+}
+
+#[test]
+fn spot_has_machines() {
+    let folder = samples().join("spot-2026");
+    let inputs = open(&["job_info_df.csv", "node_info_df.csv"], &folder);
+    let machines =
+        import_machines(&mapping("spot-2026"), &inputs, false, &|| Ok(())).expect("valid").expect("machines");
+    let expected = std::fs::read_to_string(folder.join("expected-machines.csv")).expect("the expected machines");
+    assert_eq!(String::from_utf8_lossy(&machines.csv), expected);
+    assert_eq!(machines.quality.rows_in, 4);
+    let error =
+        import_machines(&mapping("spot-2026"), &inputs[..1], false, &|| Ok(())).expect_err("no nodes").to_string();
+    assert!(error.contains("machines: table 'node' has no file; expected a name such as *node_info*"), "{error}");
+    assert!(import_machines(&mapping("slurm"), &inputs, false, &|| Ok(())).expect("valid").is_none());
 }
 
 #[test]

@@ -194,6 +194,17 @@ pub struct FoldSpec {
     pub update: Vec<String>,
 }
 
+/// The columns of a machines file.
+#[derive(Clone, Debug)]
+pub struct MachinesSpec {
+    /// The index of the table with the machines.
+    pub table: usize,
+    /// The columns: the name, whether it is a number that must be known, and the value.
+    pub columns: Vec<(String, bool, Formula)>,
+    /// The place in the mapping.
+    pub place: Place,
+}
+
 /// The treatment of a column that no expression reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRule {
@@ -251,6 +262,8 @@ pub struct Mapping {
     pub attempts: Option<AttemptSpec>,
     /// Columns without an expression.
     pub fields: Vec<(String, FieldRule, Place)>,
+    /// The machines of the log.
+    pub machines: Option<MachinesSpec>,
     /// Resources besides the usual ones.
     pub resources: Vec<String>,
 }

@@ -4,13 +4,13 @@ use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Node, Place};
 
 use super::{
-    AttemptRule, AttemptSpec, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, Mapping, MissingRule,
-    OutputColumn, Recognition, TableSpec, VERSION,
+    AttemptRule, AttemptSpec, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, MachinesSpec, Mapping,
+    MissingRule, OutputColumn, Recognition, TableSpec, VERSION,
 };
 use crate::clock::{Clock, RepeatedHour, zone};
 use crate::target::{Target, unknown_target};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "mapping",
     "about",
     "source",
@@ -27,6 +27,7 @@ const KEYS: [&str; 16] = [
     "missing",
     "attempts",
     "fields",
+    "machines",
 ];
 
 const TABLE_KEYS: [&str; 12] = [
@@ -121,6 +122,7 @@ impl Mapping {
             merge: false,
             attempts: None,
             fields: Vec::new(),
+            machines: None,
             resources: Vec::new(),
         };
         if let Some(entry) = tree.get("resources") {
@@ -134,6 +136,9 @@ impl Mapping {
         }
         if mapping.tables.is_empty() {
             mapping.tables.push(TableSpec::default());
+        }
+        if let Some(entry) = tree.get("machines") {
+            mapping.machines = Some(machines(&entry.node, &mapping)?);
         }
         if let Some(table) = mapping.tables.iter().skip(1).find(|table| table.join.is_none()) {
             return Err(table.place.wrong("join", "is missing; expected join = { key = \"...\", of = \"...\" }"));
@@ -380,6 +385,37 @@ fn join(node: &Node) -> Result<Join> {
         keep: keep.transpose()?.unwrap_or(false),
         optional: optional.transpose()?.unwrap_or(false),
     })
+}
+
+/// The columns of a machines file besides resources.
+const OF_MACHINES: [&str; 6] = ["name", "count", "labels", "room", "rack", "speed"];
+
+fn machines(node: &Node, mapping: &Mapping) -> Result<MachinesSpec> {
+    let mut spec = MachinesSpec { table: 0, columns: Vec::new(), place: node.place.clone() };
+    entries("machines", node, &mut |key, place, node| {
+        if key == "table" {
+            let name = text("machines.table", node)?;
+            let tables = || mapping.tables.iter().map(|table| table.name.as_str());
+            let problem = || {
+                let known = plimsoll_base::error::either(tables());
+                node.place.wrong("machines.table", format!("'{name}' is no table of the mapping; expected {known}"))
+            };
+            spec.table = tables().position(|known| known == name).ok_or_else(problem)?;
+            return Ok(());
+        }
+        let is_resource = matches!(Target::parse(key, &mapping.resources), Some(Target::Resource(..)));
+        if !is_resource && !OF_MACHINES.contains(&key) {
+            let hint = plimsoll_base::error::did_you_mean(key, OF_MACHINES);
+            let expected = format!("table, {} or a resource such as cpu or memory_gib", OF_MACHINES.join(", "));
+            return Err(place.wrong("machines", format!("'{key}' is no column of machines{hint}; expected {expected}")));
+        }
+        spec.columns.push((key.to_owned(), is_resource, Formula::from_node(key, node)?));
+        Ok(())
+    })?;
+    if !spec.columns.iter().any(|(_, is_resource, _)| *is_resource) {
+        return Err(node.place.wrong("machines", "has no resource; expected a capacity, such as cpu = \"cores\""));
+    }
+    Ok(spec)
 }
 
 fn fold(node: &Node) -> Result<FoldSpec> {
