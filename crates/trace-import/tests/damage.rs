@@ -22,7 +22,7 @@ const SAMPLES: [(&str, &str, &[&str]); 13] = [
     ("kubernetes", "kubernetes", &["pods.json"]),
     ("gavel", "gavel", &["seven-columns.trace", "throughputs.csv"]),
     ("shockwave", "gavel", &["twelve-columns.trace"]),
-    ("swf-dag", "swf", &["dag-with-names.swf"]),
+    ("swf-dag", ".", &["swf/dag-with-names.swf"]),
     ("wta", "wta", &["tasks/schema-1.0/part.0.parquet", "tasks/schema-1.0/part.1.parquet"]),
 ];
 

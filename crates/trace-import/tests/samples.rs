@@ -172,7 +172,7 @@ fn kubernetes_reads_finished_pods() {
 
 #[test]
 fn rows_of_the_standard_workload_format_may_be_dags() {
-    let workload = compare("swf-dag", &samples().join("swf"), &["dag-with-names.swf"], "expected-dag-with-names.csv");
+    let workload = compare("swf-dag", &samples(), &["swf/dag-with-names.swf"], "swf/expected-dag-with-names.csv");
     assert!(workload.quality.repaired.is_empty() && workload.quality.warnings.is_empty(), "{:?}", workload.quality);
 }
 
