@@ -87,22 +87,45 @@ impl Account {
         Ok(Account { counted, unread, named, warnings })
     }
 
-    /// Counts a kept row with its rows of joined tables.
-    pub fn count(&mut self, row: &LogRow, joined: &[Option<&ByteRecord>]) {
-        for column in &mut self.counted {
+    /// Returns the facts about a row, with its rows of joined tables and the indices of its warnings. They are counted by
+    /// [`Account::count`] if the row is kept. Facts beyond the 64th are counted here.
+    pub fn facts(
+        &mut self,
+        row: &LogRow,
+        joined: &[Option<&ByteRecord>],
+        warnings: impl Iterator<Item = usize>,
+    ) -> u64 {
+        let columns = self.counted.iter().enumerate().filter(|(_, column)| {
             let field = match column.slot {
                 Slot::Main(at) => row.fields.get(at),
                 Slot::Joined(table, at) => joined.get(table).copied().flatten().and_then(|row| row.get(at)),
                 _ => None,
             };
-            column.rows += u64::from(!is_missing(field.unwrap_or_default().trim_ascii(), &column.missing));
+            !is_missing(field.unwrap_or_default().trim_ascii(), &column.missing)
+        });
+        let found: Vec<usize> = columns.map(|(at, _)| at).chain(warnings.map(|at| at + self.counted.len())).collect();
+        let mut facts = 0;
+        for at in found {
+            match 1u64.checked_shl(at as u32) {
+                Some(bit) => facts |= bit,
+                None => self.add(at),
+            }
+        }
+        facts
+    }
+
+    /// Counts the facts about a kept row.
+    pub fn count(&mut self, mut facts: u64) {
+        while facts != 0 {
+            self.add(facts.trailing_zeros() as usize);
+            facts &= facts - 1;
         }
     }
 
-    /// Counts a kept row for a warning.
-    pub fn warn(&mut self, at: usize) {
-        if let Some((_, rows)) = self.warnings.get_mut(at) {
-            *rows += 1;
+    fn add(&mut self, at: usize) {
+        match at.checked_sub(self.counted.len()) {
+            None => self.counted[at].rows += 1,
+            Some(at) => self.warnings[at].1 += 1,
         }
     }
 

@@ -29,6 +29,8 @@ pub struct SetDraft {
     pub line: u64,
     /// The index of the file among those of the main table.
     pub file: u32,
+    /// The facts that are counted if the row is kept.
+    pub facts: u64,
     /// The time that orders attempts of one execution, in microseconds.
     pub order: i64,
 }

@@ -55,7 +55,7 @@ pub fn import_interruptible(
     let mut assigned = assign(mapping, inputs)?;
     let mut joined = Vec::new();
     for (table, inputs) in mapping.tables.iter().zip(assigned.drain(1..)).map(|(_, inputs)| inputs).enumerate() {
-        joined.push(read_joined(&mapping.tables[table + 1], inputs, interrupt, &mapping.clock, &mut report.quality)?);
+        joined.push(read_joined(&mapping.tables[table + 1], inputs, interrupt, &mapping.clock, &mut report)?);
     }
     let main = &mapping.tables[0];
     let mut chain = Chain::open(main, assigned.swap_remove(0), interrupt)?;
@@ -91,8 +91,9 @@ pub fn import_interruptible(
         Some(folded) => run.rows(folded)?,
         None => run.rows(&mut chain)?,
     }
-    let Run { mut report, account, names, mut drafts, attempts, .. } = run;
+    let Run { mut report, mut account, names, mut drafts, attempts, .. } = run;
     attempts.finish(&mut drafts, &mut report.quality);
+    drafts.iter().for_each(|draft| account.count(draft.facts));
     account.report(&scope, &chain.late_columns(), &mut report.quality);
     report_times(&mapping.clock, &mut report.quality);
     if !mapping.outputs.iter().any(|output| output.target == Target::Job) {
@@ -297,6 +298,9 @@ impl Run<'_> {
             }
             Err(Refusal::Wrong(column, problem)) => return Err(wrong(&column, problem)),
         };
+        let is_met = |formula| evaluate(formula, &frame, clock).and_then(|value| value.truth()) == Ok(Some(true));
+        let warnings = bound.warn.iter().filter(|(formula, _)| is_met(formula)).map(|(_, at)| *at);
+        draft.facts = self.account.facts(row, &joined, warnings);
         draft.order = draft.submit;
         if let Some(BoundAttempts { key, order, rule }) = &bound.attempts {
             if let Some(order) = order {
@@ -314,12 +318,6 @@ impl Run<'_> {
             }
         }
         self.drafts.push(draft);
-        self.account.count(row, &joined);
-        for (formula, at) in &bound.warn {
-            if evaluate(formula, &frame, clock).and_then(|value| value.truth()) == Ok(Some(true)) {
-                self.account.warn(*at);
-            }
-        }
         Ok(())
     }
 }

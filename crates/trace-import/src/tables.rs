@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use plimsoll_base::error::{Error, Result};
-use plimsoll_sim::workload::{Input, Quality};
+use plimsoll_sim::workload::Input;
 
 use crate::bind::{ColumnScope, JoinedTable, RowFrame, file_name, fits, key_text};
 use crate::clock::Clock;
 use crate::input::{self, LogRow, OpenFile, Rows};
 use crate::mapping::{Mapping, TableSpec};
+use crate::report::RowReport;
 
 /// Assigns every file to a table. Errors: a file belongs to no table, or a table has no file.
 pub fn assign(mapping: &Mapping, inputs: &[Input]) -> Result<Vec<Vec<Input>>> {
@@ -204,13 +205,14 @@ impl Rows for Chain<'_> {
     }
 }
 
-/// Reads a joined table into memory. Of several rows with one key the first is used, and the others are counted in a warning.
+/// Reads a joined table into memory. Of several rows with one key the first is used, and the others are counted in a warning. Errors: with
+/// `strict`, a row that cannot be read.
 pub fn read_joined(
     table: &TableSpec,
     inputs: Vec<Input>,
     interrupt: Interrupt,
     clock: &Clock,
-    quality: &mut Quality,
+    report: &mut RowReport,
 ) -> Result<JoinedTable> {
     let mut joined = JoinedTable {
         name: table.name.clone(),
@@ -239,7 +241,7 @@ pub fn read_joined(
         clock.end_row();
         match chain.next(&mut row) {
             Ok(false) => break,
-            Err(Error::Trace { line, path, .. }) if line > 0 => unusable.count(line, &path),
+            Err(Error::Trace { line, path, .. }) if line > 0 && !report.strict => unusable.count(line, &path),
             Err(error) => return Err(error),
             Ok(true) => {
                 let frame = RowFrame { scope: &scope, row: &row, number: 0, joined: &[], lets: &[] };
@@ -248,6 +250,9 @@ pub fn read_joined(
                         joined.rows.insert(name, row.fields.clone());
                     }
                     Ok(Some(_)) => repeated.count(row.line, scope.path_of(row.file)),
+                    Err(problem) if report.strict => {
+                        return Err(Error::trace(scope.path_of(row.file), row.line, "join.of", problem));
+                    }
                     _ => unusable.count(row.line, scope.path_of(row.file)),
                 }
             }
@@ -260,7 +265,7 @@ pub fn read_joined(
     {
         if rows.rows > 0 {
             let Examples { rows, first } = rows;
-            quality.warnings.push(format!("{rows} rows of table '{}' {problem} (first {first})", table.name));
+            report.quality.warnings.push(format!("{rows} rows of table '{}' {problem} (first {first})", table.name));
         }
     }
     Ok(joined)

@@ -99,6 +99,26 @@ fn attempts_are_ordered_by_time() {
     );
 }
 
+/// Columns and warnings are counted for the attempts that are kept.
+#[test]
+fn facts_are_those_of_the_kept_attempts() {
+    let log = "id,submit,start,end,cpu,tag\n1,5,10,11,1,x\n2,5,10,11,1,x\n1,7,30,39,3,\n";
+    let map = |rule: &str| {
+        format!(
+            "{ATTEMPTS}[attempts]\nkey = \"id\"\nuse = \"{rule}\"\n[fields]\ntag = \"counted: a tag\"\n[warn]\n\"cpu > 2\" = \"large\"\n"
+        )
+    };
+    let last = imported(&map("last"), &[("log.csv", log)]).quality.warnings;
+    assert_eq!(last, ["large: 1 rows", "column tag is not read, and 1 rows have a value: a tag"]);
+    let first = imported(&map("first"), &[("log.csv", log)]).quality.warnings;
+    assert_eq!(first, ["column tag is not read, and 2 rows have a value: a tag"]);
+    // More facts than bits.
+    let many: String = (0..70).map(|at| format!("\"cpu > {at}\" = \"above {at}\"\n")).collect();
+    let workload =
+        imported(&format!("{ATTEMPTS}[warn]\n{many}"), &[("log.csv", "id,submit,start,end,cpu\n1,5,10,11,68\n")]);
+    assert_eq!(workload.quality.warnings.len(), 68);
+}
+
 /// Dependencies may have the keys of rows instead of stages; unknown keys and cycles are repaired.
 #[test]
 fn rows_may_wait_for_keys_of_rows() {

@@ -136,6 +136,13 @@ fn columns_of_joined_tables_are_accounted_for() {
     );
     let workload = imported(&named, &files);
     assert_eq!(workload.quality.warnings, ["column quota is not read, and 1 rows have a value: a quota"]);
+    // A row of a joined table that cannot be read is counted, or an error.
+    let damaged = [("j.csv", LOG), ("u.csv", "id,name,group,quota,mail\n1,ann,g,7,\n2,bob,h,,\n1,eva,g,7,\n3,max\n")];
+    let workload = imported(&named, &damaged);
+    warns(&workload, "1 rows of table 'users' have the key of an earlier row and are not used (first line 4 of u.csv)");
+    warns(&workload, "1 rows of table 'users' cannot be read or have no key (first line 5 of u.csv)");
+    let error = try_import(&named, &damaged, true).expect_err("strict").to_string();
+    assert!(error.starts_with("u.csv, line 5: has 2 fields; expected 5"), "{error}");
     let message = refusal(&named.replace("users.group", "users.groups"), &files);
     assert!(message.contains("'users.groups' is no column of j.csv (did you mean 'users.group'?)"), "{message}");
 }
