@@ -110,3 +110,30 @@ fn wrong_mappings_leave_no_output() {
     let message = refused(&["import", "log.csv", "--from", "slrum"], folder.path());
     assert!(message.contains("did you mean 'slurm'?"), "{message}");
 }
+
+#[test]
+fn the_machines_of_a_log_are_written() {
+    let folder = folder();
+    let nodes = "host;cores;gpus;kind\nn1;64;8;a100\nn2;32;;t4\nn3;32;4;t4\n";
+    std::fs::write(folder.path().join("nodes.csv"), nodes).expect("writable");
+    let map = "mapping = 1\n[[table]]\nname = \"job\"\nfiles = \"log*\"\n[[table]]\nname = \"node\"\nfiles = \"nodes*\"\n\
+               join = { key = \"note\", of = \"host\", missing = \"keep\" }\n\
+               [trace]\njob = \"id\"\nsubmit = \"queued\"\nduration = \"done - began\"\ngpu = \"job.gpus\"\n\
+               [machines]\ntable = \"node\"\nname = \"host\"\ncpu = \"cores\"\ngpu = \"gpus\"\nlabels = \"concat('kind=', kind)\"\n";
+    std::fs::write(folder.path().join("map.toml"), map).expect("writable");
+    let import = ["import", "log.csv", "nodes.csv", "--map", "map.toml", "-o", "out.csv", "--machines-out"];
+    let output = trace(&[&import[..], &["machines.csv"]].concat(), folder.path());
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("machines.csv: machines: 3 rows read, 2 kept"), "{}", said(&output));
+    let written = std::fs::read_to_string(folder.path().join("machines.csv")).expect("the machines");
+    assert_eq!(written, "name,cpu,gpu,labels\nn1,64,8,kind=a100\nn3,32,4,kind=t4\n");
+    let stats = trace(&["stats", "out.csv", "--machines", "machines.csv"], folder.path());
+    assert!(stats.status.success(), "{}", said(&stats));
+    let message = refused(&[&import[..], &["nodes.csv"]].concat(), folder.path());
+    assert!(message.contains("--machines-out") && message.contains("this one is read"), "{message}");
+    let message = refused(
+        &["import", "log.csv", "--map", "submit=queued,duration=1,gpu=gpus", "--machines-out", "m.csv"],
+        folder.path(),
+    );
+    assert!(message.contains("a mapping that has [machines]"), "{message}");
+}

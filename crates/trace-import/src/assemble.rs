@@ -8,6 +8,7 @@ use plimsoll_sim::workload::{Preceding, Quality, TaskSet, Workload};
 
 use crate::draft::{DraftNames, SetDraft};
 use crate::number::Fraction;
+use crate::report::RowReport;
 
 /// The settings of the last step.
 pub struct Assembly {
@@ -15,6 +16,8 @@ pub struct Assembly {
     pub dims: Vec<Dim>,
     /// The origin in microseconds; by default the first submit time.
     pub origin: Option<i64>,
+    /// Whether dependencies have the keys of rows instead of stages.
+    pub has_keys: bool,
     /// Whether rows that differ only in their number of tasks become one row.
     pub merge: bool,
 }
@@ -27,15 +30,16 @@ struct JobRows {
 }
 
 /// Builds the workload; the rows are sorted and numbered. Every repair is counted.
-pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames, mut quality: Quality) -> Workload {
+pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames, mut report: RowReport) -> Workload {
     if let Some(origin) = assembly.origin {
         drafts.retain(|draft| {
             if draft.submit < origin {
-                quality.drop_row("submitted before the origin", draft.line);
+                report.drop_row("submitted before the origin", draft.line, draft.file as usize);
             }
             draft.submit >= origin
         });
     }
+    let mut quality = report.quality;
     let origin = assembly.origin.or(drafts.iter().map(|draft| draft.submit).min()).unwrap_or(0);
     quality.assumptions.push(("time.origin".into(), origin_name(origin, assembly.origin.is_none())));
     let disorder = drafts.windows(2).filter(|pair| pair[1].submit < pair[0].submit).count();
@@ -49,10 +53,13 @@ pub fn assemble(assembly: Assembly, mut drafts: Vec<SetDraft>, names: DraftNames
         job.sets.push(at);
     }
     for job in jobs.values() {
+        if assembly.has_keys {
+            replace_keys(job, &mut drafts, &mut quality);
+        }
         repair_job(job, &mut drafts, &mut quality);
     }
     let mut workload = Workload { dims: assembly.dims, ..Workload::default() };
-    follow_jobs(&mut drafts, &jobs, &names, &mut quality);
+    follow_jobs(&mut drafts, &jobs, &mut quality);
     let mut new_job: HashMap<u32, JobId> = HashMap::new();
     for draft in &mut drafts {
         let old = draft.set.job.0;
@@ -87,10 +94,30 @@ fn origin_name(origin: i64, is_first: bool) -> String {
     format!("{seconds} s{}{first}", date.unwrap_or_default())
 }
 
+/// The reason of a repair.
+const NO_STAGE: &str = "waits for a stage without a row in the job; the dependency is dropped";
+
+/// Replaces the keys of dependencies by the stages of the rows with these keys.
+fn replace_keys(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
+    let stage = |&at: &usize| Some((drafts[at].key?, drafts[at].set.stage?));
+    let stages: HashMap<u32, u32> = job.sets.iter().filter_map(stage).collect();
+    for &at in &job.sets {
+        let after = std::mem::take(&mut drafts[at].set.after);
+        let before = after.len();
+        let mut found: Vec<u32> = after.iter().filter_map(|key| stages.get(key).copied()).collect();
+        if found.len() < before {
+            quality.repair_row(NO_STAGE);
+        }
+        found.dedup();
+        drafts[at].set.after = found;
+    }
+}
+
 /// Gives all rows of a job its first submit time and its first user, and removes stages that it does not have.
 fn repair_job(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
-    let user = drafts[job.sets[0]].set.user;
-    let preceding = drafts[job.sets[0]].preceding;
+    let first = job.sets.iter().min_by_key(|&&at| (drafts[at].submit, drafts[at].order)).copied();
+    let first = first.unwrap_or(job.sets[0]);
+    let (user, preceding) = (drafts[first].set.user, drafts[first].preceding);
     let stages: BTreeSet<u32> = job.sets.iter().filter_map(|&at| drafts[at].set.stage).collect();
     for &at in &job.sets {
         let draft = &mut drafts[at];
@@ -109,7 +136,7 @@ fn repair_job(job: &JobRows, drafts: &mut [SetDraft], quality: &mut Quality) {
         let before = draft.set.after.len();
         draft.set.after.retain(|stage| stages.contains(stage));
         if draft.set.after.len() < before {
-            quality.repair_row("waits for a stage without a row in the job; the dependency is dropped");
+            quality.repair_row(NO_STAGE);
         }
     }
     if has_cycle(job, drafts) {
@@ -131,19 +158,32 @@ fn has_cycle(job: &JobRows, drafts: &[SetDraft]) -> bool {
             waits.entry(stage).or_default().extend(&set.after);
         }
     }
-    // Removes stages that wait for no remaining stage, until no more can be removed.
-    loop {
-        let open: Vec<u32> = waits.keys().copied().collect();
-        let before = waits.len();
-        waits.retain(|_, after| after.iter().any(|stage| open.binary_search(stage).is_ok()));
-        if waits.is_empty() || waits.len() == before {
-            return !waits.is_empty();
+    // Removes stages that wait for no remaining stage, each stage and each dependency once.
+    let mut remaining: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut followers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (&stage, after) in &waits {
+        let open: Vec<u32> = after.iter().copied().filter(|before| waits.contains_key(before)).collect();
+        remaining.insert(stage, open.len());
+        open.into_iter().for_each(|before| followers.entry(before).or_default().push(stage));
+    }
+    let mut free: Vec<u32> = remaining.iter().filter(|(_, open)| **open == 0).map(|(stage, _)| *stage).collect();
+    let mut removed = 0;
+    while let Some(stage) = free.pop() {
+        removed += 1;
+        for follower in followers.get(&stage).into_iter().flatten() {
+            if let Some(open) = remaining.get_mut(follower) {
+                *open -= 1;
+                if *open == 0 {
+                    free.push(*follower);
+                }
+            }
         }
     }
+    removed < waits.len()
 }
 
 /// Removes preceding jobs that have no earlier row.
-fn follow_jobs(drafts: &mut [SetDraft], jobs: &BTreeMap<u32, JobRows>, names: &DraftNames, quality: &mut Quality) {
+fn follow_jobs(drafts: &mut [SetDraft], jobs: &BTreeMap<u32, JobRows>, quality: &mut Quality) {
     for at in 0..drafts.len() {
         let Some((before, _)) = drafts[at].preceding else { continue };
         let place = |job: &JobRows| (job.first_submit, job.sets[0]);
@@ -153,7 +193,6 @@ fn follow_jobs(drafts: &mut [SetDraft], jobs: &BTreeMap<u32, JobRows>, names: &D
             drafts[at].preceding = None;
             let known = if jobs.contains_key(&before) { "is not earlier" } else { "has no row" };
             quality.repair_row(&format!("the preceding job {known}; the dependency is dropped"));
-            let _ = names;
         }
     }
 }

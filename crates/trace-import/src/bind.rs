@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use csv::ByteRecord;
-use plimsoll_base::error::{Result, did_you_mean};
-use plimsoll_base::tree::Place;
+use plimsoll_base::error::{Error, did_you_mean};
 
 use crate::clock::Clock;
 use crate::expr::{ExpressionTree, NameValues, evaluate};
@@ -46,14 +45,23 @@ pub struct JoinedTable {
     pub given: bool,
     /// Missing values, as in [`ColumnScope::missing`].
     pub missing: Vec<String>,
+    /// The columns that some expression reads.
+    pub read: RefCell<BTreeSet<usize>>,
+    /// As [`ColumnScope::extra`].
+    pub extra: Vec<(String, String)>,
 }
 
 /// The names that expressions may use.
+#[derive(Default)]
 pub struct ColumnScope<'m> {
     /// The main table's name.
     pub name: &'m str,
     /// The columns of the main table.
     pub columns: Vec<String>,
+    /// Whether rows have the columns of a fold behind those of the main table.
+    pub folded: bool,
+    /// Columns that only later files have, with the name of the first such file. They cannot be read.
+    pub extra: Vec<(String, String)>,
     /// Texts that mean a missing value.
     pub missing: Vec<String>,
     /// The joined tables.
@@ -62,44 +70,142 @@ pub struct ColumnScope<'m> {
     pub lets: Vec<String>,
     /// The columns of the main table that some expression reads.
     pub read: RefCell<BTreeSet<usize>>,
-    /// The main file, for messages.
-    pub path: PathBuf,
+    /// The files of the main table, for messages.
+    pub paths: Vec<PathBuf>,
+}
+
+/// Returns the positions of a column: those of its name, otherwise the one of `$1`, `$2` and so on.
+fn positions(columns: &[String], name: &str) -> Vec<usize> {
+    let by_name: Vec<usize> = (0..columns.len()).filter(|&at| columns[at] == name).collect();
+    if !by_name.is_empty() {
+        return by_name;
+    }
+    let position = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok()?.checked_sub(1));
+    position.filter(|&at| at < columns.len()).into_iter().collect()
+}
+
+/// Returns the only position. Errors: the name occurs several times.
+fn only(places: &[usize], name: &str) -> Result<Option<usize>, String> {
+    match places {
+        [] => Ok(None),
+        [at] => Ok(Some(*at)),
+        [first, ..] => {
+            let places: Vec<String> = places.iter().map(|at| format!("${}", at + 1)).collect();
+            let table = name.rsplit_once('.').map_or(String::new(), |(table, _)| format!("{table}."));
+            let example = if table.is_empty() { places[0].clone() } else { format!("`{table}${}`", first + 1) };
+            let name = crate::value::short(name);
+            Err(format!(
+                "'{name}' is the name of the columns {}; write the position, such as {example}",
+                places.join(" and ")
+            ))
+        }
+    }
 }
 
 impl ColumnScope<'_> {
-    /// Finds a column of the main table by its name, or by its position for `$1`, `$2` and so on.
-    pub fn column(&self, name: &str) -> Option<usize> {
-        let by_name = self.columns.iter().position(|column| column == name);
-        by_name.or_else(|| {
-            let position = name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
-            (position < self.columns.len()).then_some(position)
-        })
+    /// Returns the first file.
+    pub fn path(&self) -> &Path {
+        self.paths.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    fn slot(&self, name: &str) -> Option<Slot> {
-        if let Some(at) = self.lets.iter().rposition(|known| known == name) {
-            return Some(Slot::Let(at));
+    /// Returns the file of a row.
+    pub fn path_of(&self, file: usize) -> &Path {
+        self.paths.get(file).map_or(self.path(), PathBuf::as_path)
+    }
+
+    /// Returns the name of a column of a row.
+    fn column_name(&self, at: usize) -> &str {
+        match at.checked_sub(self.columns.len()) {
+            None => &self.columns[at],
+            Some(at) => crate::fold::COLUMNS.get(at).copied().unwrap_or_default(),
         }
-        let main = name.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name);
-        if let Some(at) = self.column(name).or_else(|| self.column(main)) {
-            self.read.borrow_mut().insert(at);
-            return Some(Slot::Main(at));
+    }
+
+    /// Returns the name without that of the main table.
+    fn without_table<'n>(&self, name: &'n str) -> &'n str {
+        name.strip_prefix(self.name).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name)
+    }
+
+    /// Finds the columns with a name: those of the main table, otherwise those of joined tables. A table without files has an absent column.
+    pub fn places(&self, name: &str) -> Vec<Slot> {
+        let mut main = positions(&self.columns, name);
+        if main.is_empty() {
+            main = positions(&self.columns, self.without_table(name));
         }
+        if !main.is_empty() {
+            return main.into_iter().map(Slot::Main).collect();
+        }
+        let mut places = Vec::new();
         for (table, joined) in self.joined.iter().enumerate() {
             let below = name.strip_prefix(&joined.name).and_then(|rest| rest.strip_prefix('.'));
             if below.is_some() && !joined.given {
-                return Some(Slot::Absent);
+                places.push(Slot::Absent);
             }
-            let position = joined.columns.iter().position(|column| Some(column.as_str()) == below || column == name);
-            if let Some(at) = position {
-                return Some(Slot::Joined(table, at));
+            let mut found = positions(&joined.columns, below.unwrap_or(name));
+            if found.is_empty() && below.is_some() {
+                found = positions(&joined.columns, name);
             }
+            places.extend(found.into_iter().filter(|_| joined.given).map(|at| Slot::Joined(table, at)));
+        }
+        places
+    }
+
+    /// Finds a name in an expression, and records that its column is read. Errors: the name has no meaning, or several.
+    fn slot(&self, name: &str) -> Result<Slot, String> {
+        if let Some(at) = self.lets.iter().rposition(|known| known == name) {
+            return Ok(Slot::Let(at));
+        }
+        let places = self.places(name);
+        if let Some(at) = self.fold_column(name) {
+            return match places.first() {
+                Some(Slot::Main(own)) if !name.starts_with("fold.") => Err(format!(
+                    "'{name}' is a column of {} and of the fold; write fold.{name} for the fold, or ${} for the log",
+                    file_name(self.path()),
+                    own + 1
+                )),
+                _ => Ok(Slot::Main(self.columns.len() + at)),
+            };
+        }
+        let main: Vec<usize> =
+            places.iter().filter_map(|slot| if let Slot::Main(at) = slot { Some(*at) } else { None }).collect();
+        if let Some(at) = only(&main, name)? {
+            self.read.borrow_mut().insert(at);
+            return Ok(Slot::Main(at));
+        }
+        if let [first, .., last] = places[..]
+            && let (Slot::Joined(one, _), Slot::Joined(two, _)) = (first, last)
+        {
+            let tables = [one, two].map(|table| self.joined[table].name.as_str());
+            if one != two {
+                return Err(format!(
+                    "'{name}' is a column of the tables {} and {}; write {}.{name}",
+                    tables[0], tables[1], tables[0]
+                ));
+            }
+            let columns: Vec<usize> = places
+                .iter()
+                .filter_map(|slot| if let Slot::Joined(_, at) = slot { Some(*at) } else { None })
+                .collect();
+            let below = name.strip_prefix(&format!("{}.", tables[0])).unwrap_or(name);
+            only(&columns, &format!("{}.{below}", tables[0]))?;
+        }
+        if let Some(slot) = places.first() {
+            if let Slot::Joined(table, at) = slot {
+                self.joined[*table].read.borrow_mut().insert(*at);
+            }
+            return Ok(*slot);
         }
         match name {
-            "row" => Some(Slot::Row),
-            "line" => Some(Slot::Line),
-            _ => None,
+            "row" => Ok(Slot::Row),
+            "line" => Ok(Slot::Line),
+            _ => Err(self.unknown(name)),
         }
+    }
+
+    /// Finds a column of the fold by its name, which may have `fold.` before it.
+    fn fold_column(&self, name: &str) -> Option<usize> {
+        let name = name.strip_prefix("fold.").unwrap_or(name);
+        crate::fold::COLUMNS.iter().position(|column| *column == name).filter(|_| self.folded)
     }
 
     /// Returns the names for messages.
@@ -108,31 +214,48 @@ impl ColumnScope<'_> {
             .joined
             .iter()
             .flat_map(|table| table.columns.iter().map(move |column| format!("{}.{column}", table.name)));
-        self.lets.iter().cloned().chain(self.columns.iter().cloned()).chain(joined).collect()
+        let fold = crate::fold::COLUMNS.iter().filter(|_| self.folded).map(|name| (*name).to_owned());
+        self.lets.iter().cloned().chain(self.columns.iter().cloned()).chain(fold).chain(joined).collect()
+    }
+
+    /// Returns whether only later files have a column.
+    pub fn is_extra(&self, name: &str) -> bool {
+        let own = self.without_table(name);
+        let of = |table: &JoinedTable| {
+            let below = name.strip_prefix(&table.name).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name);
+            table.extra.iter().any(|(column, _)| column == below)
+        };
+        self.extra.iter().any(|(column, _)| column == own) || self.joined.iter().any(of)
     }
 
     /// Returns the problem of a name that is no column.
     pub fn unknown(&self, name: &str) -> String {
+        let file = self.path().display();
+        let own = self.without_table(name);
+        let joined = self.joined.iter().flat_map(|table| {
+            table.extra.iter().map(move |(column, file)| (format!("{}.{column}", table.name), column, file))
+        });
+        let extra = self.extra.iter().map(|(column, file)| (column.clone(), column, file)).chain(joined);
+        if let Some((_, _, other)) = extra.into_iter().find(|(full, column, _)| full == name || *column == own) {
+            return format!(
+                "'{}' is a column of {other}, but not of the first file of its table; name a file that has all columns first",
+                crate::value::short(name)
+            );
+        }
         let names = self.names();
         let hint = did_you_mean(name, names.iter().map(String::as_str));
-        let file = self.path.display();
         let listed = if names.len() > 40 { format!("{}, ...", names[..40].join(", ")) } else { names.join(", ") };
         format!("'{}' is no column of {file}{hint}; expected {listed}", crate::value::short(name))
     }
 
     /// Connects an expression. Errors: a name is no column.
-    pub fn bind(&self, key: &str, formula: &Formula) -> Result<BoundFormula> {
+    pub fn bind(&self, key: &str, formula: &Formula) -> Result<BoundFormula, Error> {
         formula.tree.bind(&mut |name| {
-            self.slot(&name.name).ok_or_else(|| {
+            self.slot(&name.name).map_err(|problem| {
                 let at = format!("expression '{}', character {}: ", crate::value::short(&formula.text), name.place);
-                formula.place.wrong(key, at + &self.unknown(&name.name))
+                formula.place.wrong(key, at + &problem)
             })
         })
-    }
-
-    /// Checks that a name is a column of the main table. Errors: it is none.
-    pub fn require(&self, key: &str, name: &str, place: &Place) -> Result<usize> {
-        self.column(name).ok_or_else(|| place.wrong(key, self.unknown(name)))
     }
 }
 
@@ -141,11 +264,18 @@ pub fn reads_absent(formula: &BoundFormula) -> bool {
     formula.bind::<(), ()>(&mut |slot| if *slot == Slot::Absent { Err(()) } else { Ok(()) }).is_err()
 }
 
+/// Returns whether a field without blanks around it has no value: it is empty, `nan`, `null` or one of the `markers`.
+pub fn is_missing(bytes: &[u8], markers: &[String]) -> bool {
+    bytes.is_empty()
+        || bytes.eq_ignore_ascii_case(b"nan")
+        || bytes.eq_ignore_ascii_case(b"null")
+        || markers.iter().any(|marker| marker.as_bytes() == bytes)
+}
+
 /// Converts a field to a value. Errors: it is not UTF-8.
 pub fn field<'a>(bytes: &'a [u8], missing: &[String]) -> Valued<Value<'a>> {
     let bytes = bytes.trim_ascii();
-    let is_null = bytes.is_empty() || bytes.eq_ignore_ascii_case(b"nan") || bytes.eq_ignore_ascii_case(b"null");
-    if is_null || missing.iter().any(|marker| marker.as_bytes() == bytes) {
+    if is_missing(bytes, missing) {
         return Ok(Value::Missing);
     }
     std::str::from_utf8(bytes)
@@ -173,7 +303,7 @@ impl<'a> NameValues<'a, Slot> for RowFrame<'a, '_> {
         match *slot {
             Slot::Main(at) => {
                 let value = field(self.row.fields.get(at).unwrap_or_default(), &self.scope.missing);
-                value.map_err(|problem| format!("column '{}': {problem}", self.scope.columns[at]))
+                value.map_err(|problem| format!("column '{}': {problem}", self.scope.column_name(at)))
             }
             Slot::Joined(table, at) => match self.joined.get(table) {
                 Some(Some(row)) => field(row.get(at).unwrap_or_default(), &self.scope.joined[table].missing),

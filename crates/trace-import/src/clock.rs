@@ -32,12 +32,39 @@ pub struct Clock {
     pub zone_name: Option<String>,
     /// The rule for the repeated hour.
     pub repeated: RepeatedHour,
-    /// Times without an offset.
-    pub local: Cell<u64>,
-    /// Times in a repeated hour.
-    pub repeats: Cell<u64>,
-    /// Times in an hour that does not occur.
-    pub skipped: Cell<u64>,
+    /// Rows with a time without an offset.
+    pub local: RowCount,
+    /// Rows with a time in a repeated hour.
+    pub repeats: RowCount,
+    /// Rows with a time in an hour that does not occur.
+    pub skipped: RowCount,
+}
+
+/// A number of rows with a property. Several expressions of a row may read the same time, so a row is counted when it ends.
+#[derive(Clone, Debug, Default)]
+pub struct RowCount {
+    is_in_row: Cell<bool>,
+    rows: Cell<u64>,
+}
+
+impl RowCount {
+    fn mark(&self) {
+        self.is_in_row.set(true);
+    }
+
+    fn end_row(&self) {
+        self.rows.set(self.rows.get() + u64::from(self.is_in_row.take()));
+    }
+
+    /// Returns whether the current row has the property.
+    pub fn is_in_row(&self) -> bool {
+        self.is_in_row.get()
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> u64 {
+        self.rows.get()
+    }
 }
 
 impl Default for Clock {
@@ -47,15 +74,11 @@ impl Default for Clock {
             zone: TimeZone::UTC,
             zone_name: None,
             repeated: RepeatedHour::First,
-            local: Cell::new(0),
-            repeats: Cell::new(0),
-            skipped: Cell::new(0),
+            local: RowCount::default(),
+            repeats: RowCount::default(),
+            skipped: RowCount::default(),
         }
     }
-}
-
-fn count(counter: &Cell<u64>) {
-    counter.set(counter.get() + 1);
 }
 
 /// Finds a time zone by its IANA name. Errors: a description of the accepted names.
@@ -74,6 +97,19 @@ fn seconds(nanoseconds: i128) -> Option<Fraction> {
 }
 
 impl Clock {
+    /// Ends a row for the counts of rows.
+    pub fn end_row(&self) {
+        [&self.local, &self.repeats, &self.skipped].into_iter().for_each(RowCount::end_row);
+    }
+
+    /// Removes all counts, before an import.
+    pub fn restart(&self) {
+        for count in [&self.local, &self.repeats, &self.skipped] {
+            count.is_in_row.set(false);
+            count.rows.set(0);
+        }
+    }
+
     /// Reads a time by the rules of the mapping: seconds since 1970, or `None` if the text has another form.
     pub fn read(&self, text: &str) -> Option<Fraction> {
         match &self.format {
@@ -142,16 +178,16 @@ impl Clock {
     }
 
     fn local(&self, local: DateTime, zone: &TimeZone) -> Option<Fraction> {
-        count(&self.local);
+        self.local.mark();
         let ambiguous = zone.to_ambiguous_timestamp(local);
         let chosen = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { .. } => ambiguous.compatible(),
             AmbiguousOffset::Gap { .. } => {
-                count(&self.skipped);
+                self.skipped.mark();
                 ambiguous.compatible()
             }
             AmbiguousOffset::Fold { .. } => {
-                count(&self.repeats);
+                self.repeats.mark();
                 match self.repeated {
                     RepeatedHour::First => ambiguous.earlier(),
                     RepeatedHour::Second => ambiguous.later(),
@@ -222,11 +258,13 @@ mod tests {
         let first = clock.read("2017-11-05 01:30:00").expect("a time");
         clock.repeated = RepeatedHour::Second;
         let second = clock.read("2017-11-05 01:30:00").expect("a time");
+        clock.end_row();
         assert_eq!(second.minus(first), Some(Fraction::from(3600)));
-        assert_eq!((clock.repeats.get(), clock.skipped.get()), (2, 0));
+        assert_eq!((clock.repeats.rows(), clock.skipped.rows()), (1, 0));
         let gap = clock.read("2017-03-12 02:30:00").expect("a time");
         assert_eq!(Some(gap), clock.read("2017-03-12 03:30:00"));
-        assert_eq!(clock.skipped.get(), 1);
+        clock.end_row();
+        assert_eq!((clock.repeats.rows(), clock.skipped.rows()), (1, 1));
         assert!(zone("America/Los_Angles").is_err() && zone("").is_err());
     }
 

@@ -23,8 +23,16 @@ pub struct SetDraft {
     pub deadline: Option<i64>,
     /// The preceding job as an index into [`DraftNames::jobs`], and the think time.
     pub preceding: Option<(u32, u64)>,
+    /// The key that other rows have in their dependencies, as an index into [`DraftNames::keys`].
+    pub key: Option<u32>,
     /// The line.
     pub line: u64,
+    /// The index of the file among those of the main table.
+    pub file: u32,
+    /// The facts that are counted if the row is kept.
+    pub facts: u64,
+    /// The time that orders attempts of one execution, in microseconds.
+    pub order: i64,
 }
 
 /// The names in drafts.
@@ -36,6 +44,8 @@ pub struct DraftNames {
     pub users: Names,
     /// Stages.
     pub stages: Names,
+    /// Keys of rows, if dependencies have them instead of stages.
+    pub keys: Names,
     /// Labels.
     pub labels: Names,
     /// Locations.
@@ -84,6 +94,8 @@ pub struct Conversion<'m> {
     pub dims: Vec<Dim>,
     /// The rules for times.
     pub clock: &'m Clock,
+    /// The key of a row for dependencies; by default its stage.
+    pub after_key: Option<BoundFormula>,
     /// Whether demands are those of all tasks of a row.
     pub demand_of_all: bool,
     /// Whether every job is a user of its own.
@@ -95,7 +107,7 @@ const SECONDS: &str = "a time from 0 to 10^12 s (31,700 years)";
 impl Conversion<'_> {
     /// Converts a row. `number` is its number, from 1.
     pub fn convert<'a>(&'a self, frame: &RowFrame<'a, '_>, names: &mut DraftNames) -> Result<SetDraft, Refusal> {
-        let mut draft = SetDraft { line: frame.row.line, ..SetDraft::default() };
+        let mut draft = SetDraft { line: frame.row.line, file: frame.row.file as u32, ..SetDraft::default() };
         draft.set.tasks = 1;
         let mut amounts: [Option<Fraction>; MAX_DIMS] = [None; MAX_DIMS];
         let (mut job, mut user, mut after_job, mut think) = (None, None, None, None);
@@ -148,7 +160,8 @@ impl Conversion<'_> {
                 Target::After => {
                     let text = value.into_text().unwrap_or_default();
                     let stages = text.split(';').map(str::trim).filter(|stage| !stage.is_empty());
-                    draft.set.after = stages.map(|stage| names.stages.intern(stage)).collect();
+                    let names = if self.after_key.is_some() { &mut names.keys } else { &mut names.stages };
+                    draft.set.after = stages.map(|stage| names.intern(stage)).collect();
                 }
                 Target::Priority => draft.set.priority = whole("a priority from 0 (most urgent) to 9", 0, 9)? as u8,
                 Target::Gang => draft.set.gang = truth()?,
@@ -163,6 +176,11 @@ impl Conversion<'_> {
                 Target::Think(scale) => think = Some(span(*scale)?),
                 Target::Resource(..) => amounts[output.dim] = Some(number("an amount such as 1.5")?),
             }
+        }
+        if let Some(key) = &self.after_key {
+            let key =
+                evaluate(key, frame, self.clock).map_err(|problem| Refusal::Wrong("after_key".into(), problem))?;
+            draft.key = key.into_text().map(|key| names.keys.intern(key.trim()));
         }
         draft.set.demand = self.demand(amounts, draft.set.tasks)?;
         let job = job.unwrap_or_else(|| format!("r{}", frame.number).into());

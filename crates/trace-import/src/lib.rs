@@ -13,6 +13,7 @@
 
 mod account;
 mod assemble;
+mod attempts;
 mod bind;
 mod clock;
 mod condition;
@@ -21,9 +22,11 @@ mod expr;
 mod fold;
 mod guess;
 mod input;
+mod machines;
 mod mapping;
 mod number;
 mod readers;
+mod report;
 mod run;
 mod shipped;
 mod short;
@@ -34,6 +37,7 @@ mod value;
 pub use condition::Condition;
 pub use expr::functions;
 pub use guess::guess;
+pub use machines::{ImportedMachines, import_machines};
 pub use mapping::{Mapping, VERSION};
 pub use run::{ImportOptions, import, import_interruptible};
 pub use shipped::{SHIPPED, Shipped, recognise};

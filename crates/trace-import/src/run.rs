@@ -1,7 +1,5 @@
 //! Imports a log by a mapping.
 
-use std::collections::HashMap;
-
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::MAX_DIMS;
 use plimsoll_sim::workload::formats::Tenants;
@@ -9,14 +7,16 @@ use plimsoll_sim::workload::{Input, Quality, Workload};
 
 use crate::account::Account;
 use crate::assemble::{Assembly, assemble};
+use crate::attempts::{Attempts, BoundAttempts};
 use crate::bind::{BoundFormula, ColumnScope, JoinedTable, RowFrame, key_text, reads_absent};
 use crate::clock::{Clock, RepeatedHour};
 use crate::draft::{BoundMissing, BoundOutput, Conversion, DraftNames, Refusal, SetDraft};
 use crate::expr::evaluate;
 use crate::fold;
 use crate::input::{LogRow, Rows};
-use crate::mapping::{AttemptRule, Mapping, MissingRule, OutputColumn};
+use crate::mapping::{AttemptSpec, Formula, Mapping, MissingRule, OutputColumn};
 use crate::number::Fraction;
+use crate::report::RowReport;
 use crate::tables::{Chain, Interrupt, assign, read_joined};
 use crate::target::Target;
 
@@ -50,104 +50,69 @@ pub fn import_interruptible(
         let expected = "job, one, hash:K, round-robin:K or zipf:K:S, or column if [trace] of the mapping has a user";
         return Err(Error::plan("tenants", format!("'{tenants}'"), expected));
     }
-    let mut quality = Quality { format: mapping.name.clone(), ..Quality::default() };
+    mapping.clock.restart();
+    let mut report = RowReport::new(&mapping.name, options.strict);
     let mut assigned = assign(mapping, inputs)?;
     let mut joined = Vec::new();
     for (table, inputs) in mapping.tables.iter().zip(assigned.drain(1..)).map(|(_, inputs)| inputs).enumerate() {
-        joined.push(read_joined(&mapping.tables[table + 1], inputs, interrupt, &mapping.clock, &mut quality)?);
+        joined.push(read_joined(&mapping.tables[table + 1], inputs, interrupt, &mapping.clock, &mut report)?);
     }
     let main = &mapping.tables[0];
-    let several = assigned[0].len() > 1;
     let mut chain = Chain::open(main, assigned.swap_remove(0), interrupt)?;
     if !chain.detected.is_empty() {
-        quality.assumptions.push(("input".into(), chain.detected.join(", ")));
+        report.quality.assumptions.push(("input".into(), chain.detected.join(", ")));
     }
+    report.paths = chain.paths();
     let mut scope = ColumnScope {
         name: &main.name,
         columns: chain.columns.clone(),
+        extra: chain.extra.clone(),
         missing: main.missing.clone(),
         joined,
-        lets: Vec::new(),
-        read: Default::default(),
-        path: chain.path.clone(),
+        paths: chain.paths(),
+        ..ColumnScope::default()
     };
-    let folded = match &mapping.fold {
+    let mut folded = match &mapping.fold {
         None => None,
-        Some(spec) => {
-            let folded = fold::read(spec, &scope, &mut chain, &mapping.clock)?;
-            scope.columns.extend(fold::COLUMNS.map(str::to_owned));
-            quality.assumptions.push(("fold".into(), format!("{} events to one row per key", folded.events)));
-            if folded.unusable.0 > 0 {
-                let (events, line) = folded.unusable;
-                quality.warnings.push(format!("{events} events have no key, time or kind (first line {line})"));
-            }
-            Some(folded)
-        }
+        Some(spec) => Some(fold::read(spec, &scope, &mut chain, &mapping.clock, &mut report)?),
     };
+    scope.folded = folded.is_some();
     let bound = Bound::new(mapping, &mut scope, tenants)?;
     let mut run = Run {
         bound: &bound,
         scope: &scope,
-        quality,
+        report,
         account: Account::new(mapping, &scope)?,
         names: DraftNames::default(),
         drafts: Vec::new(),
-        attempts: HashMap::new(),
-        strict: options.strict,
+        attempts: Attempts::default(),
     };
-    let late = match folded {
-        Some(mut folded) => {
-            run.rows(&mut folded)?;
-            Vec::new()
-        }
-        None => {
-            run.chain(&mut chain, several)?;
-            chain.late_columns()
-        }
-    };
-    let Run { mut quality, account, names, drafts, .. } = run;
-    account.report(&scope, &late, &mut quality);
-    report_times(&mapping.clock, &mut quality);
-    if !mapping.outputs.iter().any(|output| output.target == Target::Job) {
-        quality.assumptions.push(("jobs".into(), "one for each row, named by the row's number".into()));
+    match &mut folded {
+        Some(folded) => run.rows(folded)?,
+        None => run.rows(&mut chain)?,
     }
-    check_rows(&scope, mapping, &quality, drafts.len())?;
+    let Run { mut report, mut account, names, mut drafts, attempts, .. } = run;
+    attempts.finish(&mut drafts, &mut report.quality);
+    drafts.iter().for_each(|draft| account.count(draft.facts));
+    account.report(&scope, &chain.late_columns(), &mut report.quality);
+    report_times(&mapping.clock, &mut report.quality);
+    if !mapping.outputs.iter().any(|output| output.target == Target::Job) {
+        report.quality.assumptions.push(("jobs".into(), "one for each row, named by the row's number".into()));
+    }
+    report.check(mapping.about_or_name(), drafts.len())?;
     let origin = mapping.origin.and_then(|origin| i64::try_from(origin.times(Fraction::from(1_000_000))?.round()).ok());
-    let assembly = Assembly { dims: bound.conversion.dims.clone(), origin, merge: mapping.merge };
-    let workload = assemble(assembly, drafts, names, quality);
+    let has_keys = mapping.after_key.is_some();
+    let assembly = Assembly { dims: bound.conversion.dims.clone(), origin, has_keys, merge: mapping.merge };
+    let workload = assemble(assembly, drafts, names, report);
     if workload.sets.is_empty() {
-        return Err(Error::trace(&scope.path, 0, "", "has no row after the origin"));
+        return Err(Error::trace(scope.path(), 0, "", "has no row after the origin"));
     }
     Ok(tenants.apply(workload))
 }
 
-/// Checks that most rows could be read and that some are kept. Errors: the first problem, or the reasons.
-fn check_rows(scope: &ColumnScope<'_>, mapping: &Mapping, quality: &Quality, kept: usize) -> Result<()> {
-    let path = &scope.path;
-    if quality.rows_in == 0 {
-        return Err(Error::trace(path, 0, "", format!("has no rows; expected {}", mapping.about_or_name())));
-    }
-    if let (unusable, Some((column, line, problem))) = quality.unusable()
-        && unusable > quality.rows_in / 2
-    {
-        let column = if column == "row" { "" } else { column };
-        let problem = format!(
-            "{problem} ({unusable} of {} rows cannot be read by the mapping {})",
-            quality.rows_in, mapping.name
-        );
-        return Err(Error::trace(path, line, column, problem));
-    }
-    if kept == 0 {
-        let reasons: Vec<_> = quality.dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        let problem = format!("has no usable row among {}: {}", quality.rows_in, reasons.join(", "));
-        return Err(Error::trace(path, 0, "", problem));
-    }
-    Ok(())
-}
-
 /// Reports times without an offset, in repeated hours and in skipped hours.
 fn report_times(clock: &Clock, quality: &mut Quality) {
-    let (local, repeats, skipped) = (clock.local.take(), clock.repeats.take(), clock.skipped.take());
+    let (local, repeats, skipped) = (clock.local.rows(), clock.repeats.rows(), clock.skipped.rows());
     if local > 0 {
         let zone =
             clock.zone_name.as_deref().unwrap_or("UTC (no zone is stated; time.zone = \"AREA/CITY\" changes it)");
@@ -155,12 +120,14 @@ fn report_times(clock: &Clock, quality: &mut Quality) {
     }
     if repeats > 0 {
         let rule = if clock.repeated == RepeatedHour::First { "first" } else { "second" };
-        quality.assumptions.push(("time.repeated".into(), format!("{rule}; {repeats} times are in a repeated hour")));
+        quality
+            .assumptions
+            .push(("time.repeated".into(), format!("{rule}; {repeats} rows have times in a repeated hour")));
     }
     if skipped > 0 {
         quality
             .warnings
-            .push(format!("{skipped} times are in an hour that does not occur, because clocks are set forward"));
+            .push(format!("{skipped} rows have times in an hour that does not occur, because clocks are set forward"));
     }
 }
 
@@ -170,8 +137,9 @@ pub struct Bound<'m> {
     join_keys: Vec<Option<BoundFormula>>,
     lets: Vec<(String, BoundFormula)>,
     keep: Vec<(BoundFormula, &'m str)>,
-    warn: Vec<(BoundFormula, &'m str)>,
-    attempts: Option<(BoundFormula, AttemptRule)>,
+    /// Conditions of warnings with their index in the mapping.
+    warn: Vec<(BoundFormula, usize)>,
+    attempts: Option<BoundAttempts>,
     conversion: Conversion<'m>,
 }
 
@@ -191,26 +159,30 @@ impl<'m> Bound<'m> {
             lets.push((name.clone(), scope.bind(name, formula)?));
             scope.lets.push(name.clone());
         }
-        let mut conditions = [Vec::new(), Vec::new()];
-        for (list, (key, bound)) in
-            [&mapping.keep, &mapping.warn].into_iter().zip(["keep", "warn"].into_iter().zip(&mut conditions))
-        {
-            for (formula, reason) in list {
-                bound.push((scope.bind(key, formula)?, reason.as_str()));
-            }
-        }
-        let [keep, mut warn] = conditions;
+        let bind = |key: &str, formula: &Formula| scope.bind(key, formula);
+        let keep: Result<Vec<_>> =
+            mapping.keep.iter().map(|(formula, reason)| Ok((bind("keep", formula)?, reason.as_str()))).collect();
+        let warn: Result<Vec<_>> =
+            mapping.warn.iter().enumerate().map(|(at, (formula, _))| Ok((bind("warn", formula)?, at))).collect();
+        let (keep, mut warn) = (keep?, warn?);
         warn.retain(|(formula, _)| !reads_absent(formula));
         let mut dims = Vec::new();
         let mut outputs = Vec::new();
         for output in &mapping.outputs {
             outputs.push(bind_output(output, scope, &mut dims)?);
         }
-        let attempts =
-            mapping.attempts.as_ref().map(|(key, rule)| Ok((scope.bind("attempts.key", key)?, *rule))).transpose()?;
+        let attempts = match &mapping.attempts {
+            None => None,
+            Some(AttemptSpec { key, order, rule }) => Some(BoundAttempts {
+                key: scope.bind("attempts.key", key)?,
+                order: order.as_ref().map(|order| scope.bind("attempts.order", order)).transpose()?,
+                rule: *rule,
+            }),
+        };
         let users_are_jobs = !matches!(tenants, Tenants::Column);
         let (clock, demand_of_all) = (&mapping.clock, mapping.demand_of_all);
-        let conversion = Conversion { outputs, dims, clock, demand_of_all, users_are_jobs };
+        let after_key = mapping.after_key.as_ref().map(|key| scope.bind("trace.after_key", key)).transpose()?;
+        let conversion = Conversion { outputs, dims, clock, after_key, demand_of_all, users_are_jobs };
         Ok(Bound { mapping, join_keys, lets, keep, warn, attempts, conversion })
     }
 }
@@ -240,37 +212,15 @@ fn bind_output(
 struct Run<'a> {
     bound: &'a Bound<'a>,
     scope: &'a ColumnScope<'a>,
-    quality: Quality,
+    report: RowReport,
     account: Account,
     names: DraftNames,
     drafts: Vec<SetDraft>,
-    /// The draft of each key of attempts.
-    attempts: HashMap<String, usize>,
-    strict: bool,
+    attempts: Attempts,
 }
 
 impl Run<'_> {
-    /// Reads the rows of the log. With `several` files, the first example of each reason names its file.
-    fn chain(&mut self, chain: &mut Chain, several: bool) -> Result<()> {
-        let mut row = LogRow::default();
-        let mut number = 0;
-        loop {
-            let read = chain.next(&mut row);
-            if !self.step(read, &row, &mut number)? {
-                return Ok(());
-            }
-            if several {
-                let name = crate::bind::file_name(&chain.path);
-                for (_, problem) in self.quality.first_dropped.values_mut().filter(|(line, _)| *line == row.line) {
-                    if problem.is_empty() {
-                        *problem = format!("of {name}");
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads the rows of a fold.
+    /// Reads the rows of the log or of a fold.
     fn rows(&mut self, rows: &mut dyn Rows) -> Result<()> {
         let mut row = LogRow::default();
         let mut number = 0;
@@ -299,14 +249,15 @@ impl Run<'_> {
                 self.row(row, *number)
             }
         };
-        self.quality.count_row(result, self.strict)?;
+        self.bound.conversion.clock.end_row();
+        self.report.count_row(result)?;
         Ok(true)
     }
 
     fn row(&mut self, row: &LogRow, number: u64) -> Result<()> {
         let bound = self.bound;
         let clock = bound.conversion.clock;
-        let path = &self.scope.path;
+        let path = self.scope.path_of(row.file);
         let wrong = |column: &str, problem: String| Error::trace(path, row.line, column, problem);
         let mut joined = Vec::with_capacity(bound.join_keys.len());
         for (at, key) in bound.join_keys.iter().enumerate() {
@@ -320,7 +271,7 @@ impl Run<'_> {
             let spec = bound.mapping.tables[at + 1].join.as_ref();
             if found.is_none() && spec.is_some_and(|join| !join.keep) {
                 let reason = format!("no row in table '{}'", self.scope.joined[at].name);
-                self.quality.drop_row(&reason, row.line);
+                self.report.drop_row(&reason, row.line, row.file);
                 return Ok(());
             }
             joined.push(found);
@@ -335,52 +286,38 @@ impl Run<'_> {
         for (formula, reason) in &bound.keep {
             let value = evaluate(formula, &frame, clock).and_then(|value| value.truth());
             if value.map_err(|problem| wrong("keep", problem))? != Some(true) {
-                self.quality.drop_row(reason, row.line);
+                self.report.drop_row(reason, row.line, row.file);
                 return Ok(());
             }
         }
-        let draft = match bound.conversion.convert(&frame, &mut self.names) {
+        let mut draft = match bound.conversion.convert(&frame, &mut self.names) {
             Ok(draft) => draft,
             Err(Refusal::Missing(reason)) => {
-                self.quality.drop_row(&reason, row.line);
+                self.report.drop_row(&reason, row.line, row.file);
                 return Ok(());
             }
             Err(Refusal::Wrong(column, problem)) => return Err(wrong(&column, problem)),
         };
-        if let Some((key, rule)) = &bound.attempts {
-            let key = key_text(key, &frame, clock).map_err(|problem| wrong("attempts", problem))?;
-            if let Some(key) = key {
-                let next = self.drafts.len();
-                let at = *self.attempts.entry(key).or_insert(next);
-                if at < next {
-                    self.merge_attempt(at, draft, *rule);
-                    return Ok(());
-                }
+        let is_met = |formula| evaluate(formula, &frame, clock).and_then(|value| value.truth()) == Ok(Some(true));
+        let warnings = bound.warn.iter().filter(|(formula, _)| is_met(formula)).map(|(_, at)| *at);
+        draft.facts = self.account.facts(row, &joined, warnings);
+        draft.order = draft.submit;
+        if let Some(BoundAttempts { key, order, rule }) = &bound.attempts {
+            if let Some(order) = order {
+                let time = evaluate(order, &frame, clock).and_then(|value| value.number(clock));
+                let time = time.map_err(|problem| wrong("attempts.order", problem))?;
+                let time = time.and_then(|time| time.times(Fraction::from(1_000_000)));
+                draft.order = time.and_then(|time| i64::try_from(time.round()).ok()).unwrap_or(draft.submit);
+            }
+            let key = key_text(key, &frame, clock).map_err(|problem| wrong("attempts.key", problem))?;
+            if let Some(key) = key
+                && let Some(earlier) = self.attempts.add(key, self.drafts.len(), *rule)
+            {
+                self.attempts.merge(&mut self.drafts[earlier], draft, *rule, &mut self.report);
+                return Ok(());
             }
         }
         self.drafts.push(draft);
-        self.account.count(row);
-        for (at, (formula, _)) in bound.warn.iter().enumerate() {
-            if evaluate(formula, &frame, clock).and_then(|value| value.truth()) == Ok(Some(true)) {
-                self.account.warn(at);
-            }
-        }
         Ok(())
-    }
-
-    fn merge_attempt(&mut self, at: usize, draft: SetDraft, rule: AttemptRule) {
-        let known = &mut self.drafts[at];
-        match rule {
-            AttemptRule::First => self.quality.drop_row("a later attempt of the same execution", draft.line),
-            AttemptRule::Last | AttemptRule::Sum => {
-                self.quality.drop_row("an earlier attempt of the same execution", known.line);
-                let submit = known.submit.min(draft.submit);
-                let before = known.set.duration;
-                *known = SetDraft { submit, ..draft };
-                if rule == AttemptRule::Sum {
-                    known.set.duration.0 = known.set.duration.0.saturating_add(before.0);
-                }
-            }
-        }
     }
 }

@@ -67,16 +67,17 @@ shipped! {
     "azure-vm",
     "gwf",
     "elasticflow",
+    "swf-dag",
 }
 
 /// Returns the shipped mapping that recognises a file by its content. Errors: the file cannot be read.
 pub fn recognise(input: &Input) -> Result<Option<&'static Shipped>> {
     let parquet = input::is_parquet(input)?;
     let (head, columns) = if parquet {
-        (Vec::new(), input::open(input, &TableSpec::default())?.columns)
+        (Vec::new(), input::open(input, &TableSpec::default(), &[])?.columns)
     } else {
         let Ok(unpacked) = input::unpack(input) else { return Ok(None) };
-        let opened = input::open(input, &TableSpec::default());
+        let opened = input::open(input, &TableSpec::default(), &[]);
         (unpacked.head, opened.map(|file| file.columns).unwrap_or_default())
     };
     let text = String::from_utf8_lossy(&head);

@@ -75,6 +75,13 @@ pub fn with_changes(shipped: &Shipped, changes: &[String]) -> Result<Mapping> {
 /// The keys of a mapping that a change may name with a point, such as `time.zone`.
 const TABLES: [&str; 5] = ["time", "input", "missing", "let", "attempts"];
 
+/// Returns an item of a list without blanks and quotes around it.
+fn unquoted(item: &str) -> &str {
+    let item = item.trim();
+    let inner = |quote: char| item.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    inner('"').or_else(|| inner('\'')).unwrap_or(item)
+}
+
 fn apply(tree: &mut Node, change: &str) -> Result<()> {
     let wrong = |expected: &str| Error::plan("--map", format!("'{}'", change.trim()), expected);
     let (key, value) = change.split_once('=').ok_or_else(|| wrong("COLUMN=EXPRESSION, such as submit=submit_time"))?;
@@ -86,12 +93,20 @@ fn apply(tree: &mut Node, change: &str) -> Result<()> {
     let (table, path) = match key.split_once('.') {
         Some((table, rest)) if TABLES.contains(&table) => (table, vec![table, rest]),
         Some(_) => return Err(wrong(&format!("a column of a trace, or a key such as {}.KEY", TABLES.join(".KEY, ")))),
+        None if key == "resources" => ("resources", vec!["resources"]),
         None if key == "keep" => ("keep", vec!["keep", value]),
         None => ("trace", vec!["trace", key]),
     };
     let value = match (table, value) {
         ("keep", _) => Value::Text(format!("not {value}")),
         ("input", "true" | "false") => Value::Truth(value == "true"),
+        ("input" | "resources", _) if value.starts_with('[') => {
+            let items = value.strip_prefix('[').and_then(|items| items.strip_suffix(']'));
+            let items = items.ok_or_else(|| wrong("a list such as [a,b]"))?;
+            let place = place.clone();
+            let node = |item: &str| Node { place: place.clone(), value: Value::Text(unquoted(item).to_owned()) };
+            Value::List(split_changes(items).into_iter().filter(|item| !item.trim().is_empty()).map(node).collect())
+        }
         _ => Value::Text(value.to_owned()),
     };
     // A key in quotes may contain points.
@@ -123,7 +138,15 @@ mod tests {
         let names: Vec<&str> = mapping.outputs.iter().map(|output| output.name.as_str()).collect();
         assert_eq!(names, ["job", "user", "submit", "duration", "cpu"]);
         assert_eq!(mapping.clock.zone_name.as_deref(), Some("Europe/Berlin"));
+        let given = [
+            "input.columns=[id, 'a,b', \"t\"],input.missing=[-1,n/a],input.header=false,resources=[npu]".to_owned(),
+            "job=id,submit=t,duration=1,npu=1".to_owned(),
+        ];
+        let mapping = read_mapping(None, &given).expect("a mapping");
+        assert_eq!(mapping.tables[0].columns, ["id", "a,b", "t"]);
+        assert_eq!(mapping.tables[0].missing, ["-1", "n/a"]);
         for (given, want) in [
+            ("submit=t,duration=1,cpu=1,input.columns=[a", "a list such as [a,b]"),
             ("submit=t", "'duration' is missing"),
             ("submti=t,duration=1,cpu=1", "did you mean 'submit'?"),
             ("submit=,duration=1", "COLUMN=EXPRESSION"),

@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// The mapping and the files of each sample.
-const SAMPLES: [(&str, &str, &[&str]); 12] = [
+const SAMPLES: [(&str, &str, &[&str]); 13] = [
     ("philly", "philly", &["cluster_job_log.json"]),
     ("alibaba-2018", "alibaba-2018", &["batch_task.csv"]),
     ("alibaba-2018-instances", "alibaba-2018", &["batch_instance.csv", "batch_task.csv"]),
@@ -22,6 +22,7 @@ const SAMPLES: [(&str, &str, &[&str]); 12] = [
     ("kubernetes", "kubernetes", &["pods.json"]),
     ("gavel", "gavel", &["seven-columns.trace", "throughputs.csv"]),
     ("shockwave", "gavel", &["twelve-columns.trace"]),
+    ("swf-dag", ".", &["swf/dag-with-names.swf"]),
     ("wta", "wta", &["tasks/schema-1.0/part.0.parquet", "tasks/schema-1.0/part.1.parquet"]),
 ];
 

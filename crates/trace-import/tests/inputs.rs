@@ -166,6 +166,9 @@ fn wrong_mappings_are_refused_with_their_place() {
             "'lats' is not accepted; expected first, last, sum or each",
         ),
         (&format!("{MAP}[[table]]\nname = \"a\"\n[[table]]\nname = \"b\"\n"), "join: is missing"),
+        (&format!("{MAP}[machines]\nname = \"id\"\n"), "machines: has no resource; expected a capacity"),
+        (&format!("{MAP}[machines]\ncpus = 1\n"), "'cpus' is no column of machines; expected table, name, count"),
+        (&format!("{MAP}[machines]\ntable = \"x\"\n"), "'x' is no table of the mapping"),
         (&format!("{MAP}[fold]\nkey = \"id\"\n"), "fold: 'end' is missing"),
     ] {
         let message = refusal(map, &log);
@@ -211,6 +214,7 @@ fn samples_are_recognised_as_their_formats() {
         ("gavel/throughputs.csv", None),
         ("wta/tasks/schema-1.0/part.0.parquet", Some("wta")),
         ("wta/workflows/schema-1.0/part.0.parquet", None),
+        ("swf/dag-with-names.swf", Some("swf-dag")),
     ] {
         let input = Input::open(&folder.join(file)).expect(file);
         assert_eq!(recognise(&input).expect(file).map(|shipped| shipped.name), want, "{file}");
@@ -259,4 +263,45 @@ fn an_import_is_interrupted_and_formats_of_digits_are_times() {
     let map = map.replace("%Y%m%d%H%M", "%d.%m.%Y");
     let workload = imported(&map, &[("log.csv", "id,s,e\n1,31.03.2026,01.04.2026\n")]);
     assert_eq!(workload.sets.iter().map(|set| set.duration.0).collect::<Vec<_>>(), [86_400_000_000]);
+}
+
+#[test]
+fn a_quote_without_an_end_does_not_hide_rows() {
+    let row = |id: u32, note: &str| format!("{id},{id},9,1,{note}\n");
+    let log = |notes: &[&str]| {
+        let rows = notes.iter().enumerate().map(|(at, note)| row(at as u32, note));
+        format!("id,submit,duration,cpu,note\n{}", rows.collect::<String>())
+    };
+    // The quote is never closed: the log cannot be read.
+    let error = refusal(MAP, &[("log.csv", &log(&["", "", "\"x", "", ""]))]);
+    assert!(error.contains("log.csv, line 4: a quote opened on this line is not closed"), "{error}");
+    // Another quote closes it: the row has other rows in it.
+    let quality = imported(MAP, &[("log.csv", &log(&["", "", "\"x", "", "y\"", "", ""]))]).quality;
+    let (line, problem) = &quality.first_dropped["unusable row"];
+    assert!(*line == 4 && problem.contains("a field in quotes has 3 lines, and some have 5 fields"), "{problem}");
+    // Fields with several lines are accepted.
+    let workload = imported(MAP, &[("log.csv", &log(&["", "\"x\ny, z\nz\"", ""]))]);
+    assert_eq!(workload.sets.len(), 3);
+}
+
+/// Quadratic algorithms need minutes for these logs.
+#[test]
+fn long_chains_and_records_with_many_keys_are_fast() {
+    let begin = std::time::Instant::now();
+    let chain: String = (1..=30_000).map(|stage| format!("1,5,9,1,{stage},{}\n", stage - 1)).collect();
+    let map = format!("{MAP}stage = \"s\"\nafter = \"if a > 0 then a else missing\"\n");
+    let workload = imported(&map, &[("log.csv", &format!("id,submit,duration,cpu,s,a\n{chain}"))]);
+    assert!(workload.quality.repaired.is_empty() && workload.sets[29_999].after.len() == 1);
+    let closed = chain.replacen(",1,0\n", ",1,30000\n", 1);
+    let workload = imported(&map, &[("log.csv", &format!("id,submit,duration,cpu,s,a\n{closed}"))]);
+    assert_eq!(
+        workload.quality.repaired["stages of the job wait for each other; the dependencies are dropped"],
+        30_000
+    );
+    let keys: String = (0..60_000).map(|key| format!(", \"k{key}\": 1")).collect();
+    let record = format!("{{\"id\": 1, \"submit\": 5, \"duration\": 9, \"cpu\": 1{keys}}}\n");
+    let reversed: String = (0..60_000).rev().map(|key| format!(", \"k{key}\": 1")).collect();
+    let other = format!("{{\"id\": 2, \"submit\": 5, \"duration\": 9, \"cpu\": 1{reversed}}}\n");
+    assert_eq!(imported(MAP, &[("log.json", &(record + &other))]).sets.len(), 2);
+    assert!(begin.elapsed().as_secs() < 120, "{:?}", begin.elapsed());
 }

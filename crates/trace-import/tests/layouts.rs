@@ -100,6 +100,52 @@ fn google_2019_folds_json_lines_of_several_shards() {
 }
 
 #[test]
+fn slurm_requests_memory_per_node_or_per_core() {
+    let head = "JobIDRaw|JobID|User|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|ReqMem|AllocTRES\n";
+    let row = |job: u32, memory: &str, tres: &str| {
+        format!(
+            "{job}|{job}|u|COMPLETED|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-01T00:01:00|60|9|2|8|{memory}|{tres}\n"
+        )
+    };
+    let text = [
+        head.to_owned(),
+        row(1, "4Gn", "cpu=8,node=2"),
+        row(2, "4Gc", "cpu=8,node=2"),
+        row(3, "4G", "cpu=8,node=2"),
+        row(4, "4Gn", "cpu=8,mem=6G,node=2"),
+    ];
+    let workload = imported("slurm", &[("sacct.txt", &text.concat())]);
+    let memory: Vec<u64> = workload.sets.iter().map(|set| set.demand[1] / 1024).collect();
+    assert_eq!(memory, [4, 16, 2, 3], "per task, and each job has two");
+}
+
+#[test]
+fn constraints_of_google_2011_are_counted() {
+    let event = |time: u32, job: u32, kind: u32, different: u32| {
+        format!("{time}00000000,,{job},0,7,{kind},u,3,9,0.25,0.25,0,{different}\n")
+    };
+    let job = |job: u32, different: u32| [0, 1, 4].map(|kind| event(6 + kind, job, kind, different)).concat();
+    let workload = imported("google-2011", &[("task_events.csv", &[job(1, 0), job(2, 1)].concat())]);
+    assert_eq!(workload.sets.len(), 2);
+    let warning =
+        "tasks that must run on another machine than the other tasks of their job, which the trace does not express";
+    assert_eq!(workload.quality.warnings, [format!("{warning}: 1 rows")]);
+}
+
+#[test]
+fn a_wall_time_of_minus_one_is_no_limit_in_batsim() {
+    let text = "{\"nb_res\": 4, \"jobs\": [{\"id\": 1, \"subtime\": 0, \"res\": 1, \"profile\": \"a\", \"walltime\": -1},\
+                {\"id\": 2, \"subtime\": 0, \"res\": 1, \"profile\": \"a\", \"walltime\": 3},\
+                {\"id\": 3, \"subtime\": 0, \"res\": 1, \"profile\": \"a\", \"walltime\": -7}],\
+                \"profiles\": {\"a\": {\"type\": \"delay\", \"delay\": 5}}}";
+    let workload = imported("batsim", &[("w.json", text)]);
+    assert_eq!(rows(&workload), ["1 1 0 5 1 cpu=1000", "2 2 0 3 1 cpu=1000"]);
+    assert_eq!(workload.sets[0].estimate, None);
+    assert_eq!(workload.quality.dropped["unusable duration"], 1);
+    assert_eq!(workload.quality.warnings, ["jobs that are killed at their wall time: 1 rows"]);
+}
+
+#[test]
 fn azure_traces_have_days_and_buckets() {
     let vm = "vmId,tenantId,vmTypeId,priority,starttime,endtime\n1,t1,5,0,0.5,1.5\n2,t2,5,1,-3,2\n3,t2,5,1,1,\n";
     let kinds = "id,vmTypeId,machineId,core,memory,hdd,ssd,nic\n1,5,3,0.5,0.5,0,0,0.1\n2,5,0,0.25,0.125,,0.1,0.1\n";

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plimsoll_sim::workload::{CsvTrace, Input, Source, Workload};
-use plimsoll_trace_import::{ImportOptions, Mapping, Shipped, import};
+use plimsoll_trace_import::{ImportOptions, Mapping, Shipped, import, import_machines};
 
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
@@ -65,6 +65,7 @@ fn compare(name: &str, folder: &Path, files: &[&str], expected: &str) -> Workloa
     let expected = rows(&mut CsvTrace::new(&expected).expect("a trace"));
     let found = rows(&mut workload.source());
     assert_eq!(found.join("\n"), expected.join("\n"), "{name}");
+    assert!(!warns(&workload, "the mapping does not name"), "{name}: {:?}", workload.quality.warnings);
     let dropped: u64 = workload.quality.dropped.values().sum();
     if !mapping(name).merges_rows() {
         assert_eq!(workload.quality.rows_in, dropped + workload.sets.len() as u64, "{name}");
@@ -107,6 +108,21 @@ fn spot_has_two_tables() {
 }
 
 #[test]
+fn spot_has_machines() {
+    let folder = samples().join("spot-2026");
+    let inputs = open(&["job_info_df.csv", "node_info_df.csv"], &folder);
+    let machines =
+        import_machines(&mapping("spot-2026"), &inputs, false, &|| Ok(())).expect("valid").expect("machines");
+    let expected = std::fs::read_to_string(folder.join("expected-machines.csv")).expect("the expected machines");
+    assert_eq!(String::from_utf8_lossy(&machines.csv), expected);
+    assert_eq!(machines.quality.rows_in, 4);
+    let error =
+        import_machines(&mapping("spot-2026"), &inputs[..1], false, &|| Ok(())).expect_err("no nodes").to_string();
+    assert!(error.contains("machines: table 'node' has no file; expected a name such as *node_info*"), "{error}");
+    assert!(import_machines(&mapping("slurm"), &inputs, false, &|| Ok(())).expect("valid").is_none());
+}
+
+#[test]
 fn pai_joins_tasks_with_jobs() {
     compare("pai-2020", &samples().join("pai-2020"), &["pai_task_table.csv", "pai_job_table.csv"], "expected.csv");
 }
@@ -129,12 +145,15 @@ fn alibaba_2018_has_dependencies_in_names() {
 fn google_2011_is_folded() {
     let workload = compare("google-2011", &samples().join("google-2011"), &["task_events.csv"], "expected.csv");
     assert!(workload.quality.dropped.contains_key("killed"), "{:?}", workload.quality);
+    assert!(!warns(&workload, "which [fold] does not name"), "{:?}", workload.quality);
 }
 
 #[test]
 fn slurm_counts_every_job_once() {
     let workload = compare("slurm", &samples().join("slurm"), &["sacct.txt"], "expected.csv");
     assert_eq!(workload.quality.dropped["an earlier attempt of the same execution"], 1);
+    let zone = workload.quality.assumptions.iter().find(|(name, _)| name == "time.zone").map(|(_, zone)| zone.as_str());
+    assert_eq!(zone, Some("UTC (no zone is stated; time.zone = \"AREA/CITY\" changes it)"));
 }
 
 #[test]
@@ -149,6 +168,12 @@ fn batsim_sums_profiles() {
 #[test]
 fn kubernetes_reads_finished_pods() {
     compare("kubernetes", &samples().join("kubernetes"), &["pods.json"], "expected.csv");
+}
+
+#[test]
+fn rows_of_the_standard_workload_format_may_be_dags() {
+    let workload = compare("swf-dag", &samples(), &["swf/dag-with-names.swf"], "swf/expected-dag-with-names.csv");
+    assert!(workload.quality.repaired.is_empty() && workload.quality.warnings.is_empty(), "{:?}", workload.quality);
 }
 
 #[test]

@@ -9,8 +9,11 @@ use super::watched::Watched;
 use super::{Opened, RowOptions, report};
 use crate::cli::{Context, print};
 use crate::error::{Error, Result, did_you_mean};
+use crate::output::file::write_whole;
 use crate::rows::read_text;
-use crate::trace_import::{ImportOptions, Mapping, SHIPPED, Shipped, import_interruptible, read_mapping, recognise};
+use crate::trace_import::{
+    ImportOptions, Mapping, SHIPPED, Shipped, import_interruptible, import_machines, read_mapping, recognise,
+};
 use crate::workload::formats::{Format, detect};
 use crate::workload::{Input, Workload};
 
@@ -55,6 +58,9 @@ pub struct Args {
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Also write the machines of the log, if the mapping has [machines]: a .csv for --machines
+    #[arg(long, value_name = "CSV")]
+    machines_out: Option<PathBuf>,
 }
 
 /// Lists the formats, one per line.
@@ -74,7 +80,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         args.output.as_deref(),
         args.files.iter().chain(&args.map.iter().map(PathBuf::from).collect::<Vec<_>>()),
     )?;
-    if let Some(mapping) = args.mapping()? {
+    check_output(args.machines_out.as_deref(), &args.files).map_err(|error| error.under("--machines-out"))?;
+    let mapping = args.mapping()?;
+    if let Some(path) = &args.machines_out
+        && mapping.as_ref().is_none_or(|mapping| mapping.machines.is_none())
+    {
+        let expected = "a log with a mapping that has [machines] (docs/mapping.md)";
+        return Err(Error::plan("--machines-out", format!("'{}'", path.display()), expected));
+    }
+    if let Some(mapping) = mapping {
         return args.import(&mapping, &target, context);
     }
     let [file] = &args.files[..] else {
@@ -151,6 +165,10 @@ impl Args {
         let inputs = self.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>>>()?;
         let options = ImportOptions { strict: self.rows.strict, tenants: self.rows.options()?.tenants };
         let interrupt = || context.stop.check();
+        let machines = match self.machines_out {
+            Some(_) => import_machines(mapping, &inputs, options.strict, &interrupt)?,
+            None => None,
+        };
         let workload = import_interruptible(mapping, &inputs, options, &interrupt).map_err(|error| match error {
             Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
             error => error,
@@ -158,7 +176,14 @@ impl Args {
         inputs.iter().try_for_each(Input::check)?;
         report::lines(&workload.quality).iter().for_each(|line| context.print_message(line));
         let open = || Ok(Watched::new(Box::new(workload.source()), &context.stop));
-        save(&open, target, self.facts(&workload, &inputs)?, context)
+        save(&open, target, self.facts(&workload, &inputs)?, context)?;
+        if let (Some(path), Some(machines)) = (&self.machines_out, machines) {
+            write_whole(path, &machines.csv)?;
+            let mut lines = report::lines(&machines.quality);
+            lines[0] = format!("{}: {}", path.display(), lines[0]);
+            lines.iter().for_each(|line| context.print_message(line));
+        }
+        Ok(())
     }
 
     /// Returns the facts for `OUT.json`: the files with their digests, and the mapping unless it is shipped.

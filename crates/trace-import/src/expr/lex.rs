@@ -42,10 +42,9 @@ pub fn tokens(text: &str) -> Located<Vec<(Token, usize)>> {
                 )
             }
             '\'' | '"' | '`' => {
-                let inner = &rest[1..];
-                let end = inner.find(first).ok_or_else(|| (place, format!("the quote {first} is not closed")))?;
-                let text = inner[..end].to_owned();
-                (if first == '`' { Token::Name(text, true) } else { Token::Text(text) }, end + 2)
+                let (text, length) =
+                    quoted_text(rest, first).ok_or_else(|| (place, format!("the quote {first} is not closed")))?;
+                (if first == '`' { Token::Name(text, true) } else { Token::Text(text) }, length)
             }
             '$' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
                 let length = 1 + rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1);
@@ -65,4 +64,21 @@ pub fn tokens(text: &str) -> Located<Vec<(Token, usize)>> {
         rest = &rest[length..];
     }
     Ok(tokens)
+}
+
+/// Returns the text in quotes at the beginning of `rest`, and its length with the quotes. A doubled quote is part of the text. Returns
+/// `None` if the quote is not closed.
+fn quoted_text(rest: &str, quote: char) -> Option<(String, usize)> {
+    let mut text = String::new();
+    let mut at = quote.len_utf8();
+    loop {
+        let end = at + rest[at..].find(quote)?;
+        text.push_str(&rest[at..end]);
+        at = end + quote.len_utf8();
+        if !rest[at..].starts_with(quote) {
+            return Some((text, at));
+        }
+        text.push(quote);
+        at += quote.len_utf8();
+    }
 }

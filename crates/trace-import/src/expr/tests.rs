@@ -24,6 +24,7 @@ fn row() -> LogRow {
             ("start", "2017-10-07 01:00:00"),
             ("end", "2017-10-07 01:00:30.5"),
             ("two words", "5"),
+            ("a`b", "8"),
             ("name", "J3_1_2"),
             ("tres", "billing=4,cpu=4,gres/gpu:a100=8,gres/gpu=8,mem=16G"),
         ]
@@ -64,6 +65,9 @@ fn expressions_have_the_usual_precedence() {
         ("end - start", "30.5"),
         ("start < '2017-10-08'", "true"),
         ("`two words` * 2", "10"),
+        ("`a``b` + 1", "9"),
+        ("'it''s'", "it's"),
+        ("concat('x', '''')", "x'"),
         ("missing", "-"),
     ] {
         assert_eq!(compute(text), value, "{text}");

@@ -286,8 +286,8 @@ impl<'p> Choice<'p> {
         }
     }
 
-    /// Returns the columns that are used.
-    pub fn used(&self) -> Vec<&str> {
+    /// Returns the positions of the columns that are used, from 1.
+    pub fn used(&self) -> Vec<usize> {
         let all = [
             self.job,
             self.user,
@@ -302,7 +302,7 @@ impl<'p> Choice<'p> {
             self.estimate,
             self.state,
         ];
-        all.into_iter().flatten().map(|profile| profile.name.as_str()).collect()
+        all.into_iter().flatten().map(|profile| profile.place).collect()
     }
 }
 

@@ -4,9 +4,11 @@
 //! with it is an error.
 
 mod choose;
+mod comma;
 mod profile;
 mod sample;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use plimsoll_base::error::Result;
@@ -14,6 +16,7 @@ use plimsoll_sim::workload::Input;
 use plimsoll_sim::workload::formats::detect;
 
 use self::choose::{Choice, TimeUnit, time_unit};
+use self::comma::CommaStyle;
 use self::profile::Profile;
 use self::sample::LogSample;
 use crate::shipped::recognise;
@@ -40,11 +43,26 @@ fn quoted(text: &str) -> String {
 /// The words that are no names of columns in expressions.
 const WORDS: [&str; 10] = ["if", "then", "else", "and", "or", "not", "missing", "true", "false", "row"];
 
-/// The name of a column in an expression: in backticks if it is no identifier.
-fn column(name: &str) -> String {
+/// The name of a column in an expression: in backticks if it is no identifier, the position if several columns have the name.
+fn column(profile: &Profile) -> String {
+    let name = profile.name.as_str();
+    if profile.is_repeated {
+        return format!("${}", profile.place);
+    }
     let first = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
     let plain = first && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.') && !WORDS.contains(&name);
-    if plain { name.to_owned() } else { format!("`{name}`") }
+    if plain { name.to_owned() } else { format!("`{}`", name.replace('`', "``")) }
+}
+
+/// The expression of a column of numbers or times.
+fn amount(profile: &Profile) -> String {
+    let name = column(profile);
+    match profile.commas.style() {
+        CommaStyle::Absent => name,
+        CommaStyle::Decimal | CommaStyle::Unclear => format!("replace({name}, ',', '.')"),
+        CommaStyle::DecimalGroups => format!("replace(replace({name}, '.', ''), ',', '.')"),
+        CommaStyle::Groups => format!("replace({name}, ',', '')"),
+    }
 }
 
 /// The expression of a column in its unit.
@@ -80,6 +98,20 @@ pub fn guess(inputs: &[Input]) -> Result<String> {
     let mut text = format!("# A first mapping for {file}, guessed from {} rows.\n", sample.rows.len());
     let _ =
         writeln!(text, "# A line with ? is a question: answer it and remove the #, or delete the line.\nmapping = 1");
+    if let Some(problem) = &sample.problem {
+        let (wrong, rows) = (sample.wrong, sample.rows.len() + sample.wrong);
+        let first = problem.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "# ? {wrong} of the first {rows} rows cannot be read: {}", comment(first));
+    }
+    let repeated: BTreeSet<&str> =
+        sample.profiles.iter().filter(|profile| profile.is_repeated).map(|profile| profile.name.as_str()).collect();
+    for name in repeated {
+        let _ = writeln!(
+            text,
+            "# ? several columns have the name {}; the mapping uses their positions, such as $1",
+            comment(name)
+        );
+    }
     let choice = Choice::new(&sample.profiles);
     write_input(&mut text, &sample);
     write_time(&mut text, &choice);
@@ -138,16 +170,41 @@ fn line(text: &mut String, key: &str, formula: &str, reason: &str) {
     let _ = writeln!(text, "{key} = {}   # {}", quoted(formula), comment(reason));
 }
 
+/// Writes a column of numbers or times. It is a question if the meaning of its commas is unclear.
+fn amount_line(text: &mut String, key: &str, formula: &str, reason: &str, columns: &[&Profile]) {
+    for profile in columns {
+        let name = column(profile);
+        match profile.commas.style() {
+            CommaStyle::Absent => {}
+            CommaStyle::Unclear => {
+                let _ = writeln!(
+                    text,
+                    "# {key} = {}   # ? needed: whether {} has a decimal comma, or replace({name}, ',', '') for groups of digits; {}",
+                    quoted(formula),
+                    comment(&profile.commas.example),
+                    comment(reason)
+                );
+                return;
+            }
+            CommaStyle::Groups => {
+                return line(text, key, formula, &format!("{reason}; ? the commas are between groups of digits"));
+            }
+            CommaStyle::Decimal | CommaStyle::DecimalGroups => {
+                return line(text, key, formula, &format!("{reason}; ? the comma is a decimal comma"));
+            }
+        }
+    }
+    line(text, key, formula, reason);
+}
+
 fn write_trace(text: &mut String, choice: &Choice<'_>) {
     let _ = writeln!(text, "\n[trace]");
     match choice.job {
-        Some(job) => line(text, "job", &column(&job.name), &format!("by its name; {}", job.describe())),
+        Some(job) => line(text, "job", &column(job), &format!("by its name; {}", job.describe())),
         None => text.push_str("# job = \"?\"   # no column has a known name; without it each row is a job\n"),
     }
     match choice.user {
-        Some(user) => {
-            line(text, "user", &column(&user.name), &format!("by its name; {} different", user.distinct.len()))
-        }
+        Some(user) => line(text, "user", &column(user), &format!("by its name; {} different", user.distinct.len())),
         None => text.push_str("# user = \"?\"   # no column has a known name; without it each job is a user\n"),
     }
     let submit = choice.submit.or(choice.start);
@@ -158,7 +215,7 @@ fn write_trace(text: &mut String, choice: &Choice<'_>) {
                 if choice.submit.is_none() { "; ? it is the start: no column has the time of submission" } else { "" };
             let check = if unit.uncertain { "; ? submit_ms or submit_us for other units" } else { "" };
             let reason = format!("by its name; {}; {}{check}{start}", unit.reason, submit.describe());
-            line(text, &format!("submit{}", unit.suffix), &in_unit(column(&submit.name), &unit), &reason);
+            amount_line(text, &format!("submit{}", unit.suffix), &in_unit(amount(submit), &unit), &reason, &[submit]);
         }
         None => {
             let times = if choice.times.is_empty() {
@@ -176,12 +233,12 @@ fn write_trace(text: &mut String, choice: &Choice<'_>) {
     }
     write_duration(text, choice);
     if let Some(tasks) = choice.tasks {
-        line(text, "tasks", &column(&tasks.name), &format!("by its name; {}", tasks.describe()));
+        amount_line(text, "tasks", &amount(tasks), &format!("by its name; {}", tasks.describe()), &[tasks]);
         text.push_str("# demand_of = \"job\"   # ? if the demands are those of all tasks together\n");
     }
     write_resources(text, choice);
     if let Some(estimate) = choice.estimate {
-        let formula = column(&estimate.name);
+        let formula = amount(estimate);
         let _ = writeln!(
             text,
             "# estimate = {}   # ? the unit, and whether it is the user's estimate; {}",
@@ -196,17 +253,19 @@ fn write_duration(text: &mut String, choice: &Choice<'_>) {
         let unit = time_unit(duration, false);
         let check = if unit.uncertain { "; ? duration_ms or duration_us for other units" } else { "" };
         let reason = format!("by its name; {}; {}{check}", unit.reason, duration.describe());
-        line(text, &format!("duration{}", unit.suffix), &in_unit(column(&duration.name), &unit), &reason);
+        let key = format!("duration{}", unit.suffix);
+        amount_line(text, &key, &in_unit(amount(duration), &unit), &reason, &[duration]);
         return;
     }
     match (choice.start, choice.end) {
         (Some(start), Some(end)) => {
             let unit = time_unit(start, true);
             let formula = match unit.factor {
-                None => format!("{} - {}", column(&end.name), column(&start.name)),
-                Some(factor) => format!("({} - {}) * {factor}", column(&end.name), column(&start.name)),
+                None => format!("{} - {}", amount(end), amount(start)),
+                Some(factor) => format!("({} - {}) * {factor}", amount(end), amount(start)),
             };
-            line(text, &format!("duration{}", unit.suffix), &formula, "the time between two columns, by their names");
+            let reason = "the time between two columns, by their names";
+            amount_line(text, &format!("duration{}", unit.suffix), &formula, reason, &[end, start]);
         }
         (_, Some(end)) => {
             let name = comment(&end.name);
@@ -222,26 +281,27 @@ fn write_duration(text: &mut String, choice: &Choice<'_>) {
 fn write_resources(text: &mut String, choice: &Choice<'_>) {
     for (resource, found) in [("cpu", choice.cpu), ("gpu", choice.gpu)] {
         let Some(profile) = found else { continue };
-        let name = column(&profile.name);
+        let name = amount(profile);
         let milli = profile.name.to_ascii_lowercase().contains("milli");
         let percent = profile.most() >= 100.0
             && profile.distinct.keys().all(|value| value.trim_end_matches(".0").ends_with(['0', '5']));
         let formula = if milli { format!("{name} / 1000") } else { name.clone() };
         let check =
             if !milli && percent { format!("; ? \"{name} / 100\" if it is in per cent") } else { String::new() };
-        line(text, resource, &formula, &format!("by its name; {}{check}", profile.describe()));
+        amount_line(text, resource, &formula, &format!("by its name; {}{check}", profile.describe()), &[profile]);
     }
     if let Some(memory) = choice.memory {
-        let (name, lower) = (column(&memory.name), memory.name.to_ascii_lowercase());
+        let (name, lower) = (amount(memory), memory.name.to_ascii_lowercase());
         let lower = lower.trim_end_matches([')', ']']);
         if memory.sizes > 0 {
             line(text, "memory_gib", &format!("bytes({name}) / 1073741824"), "by its name; sizes such as 16G");
         } else if ["gib", "gb", "_g"].iter().any(|unit| lower.ends_with(unit)) {
-            line(text, "memory_gib", &name, "by its name; GiB by its name (? or GB)");
+            amount_line(text, "memory_gib", &name, "by its name; GiB by its name (? or GB)", &[memory]);
         } else if ["mib", "mb", "_m"].iter().any(|unit| lower.ends_with(unit)) {
-            line(text, "memory_mib", &name, "by its name; MiB by its name (? or MB)");
+            amount_line(text, "memory_mib", &name, "by its name; MiB by its name (? or MB)", &[memory]);
         } else if ["bytes", "_b"].iter().any(|unit| lower.ends_with(unit)) {
-            line(text, "memory_mib", &format!("{name} / 1048576"), "by its name; bytes by its name");
+            let formula = format!("{name} / 1048576");
+            amount_line(text, "memory_mib", &formula, "by its name; bytes by its name", &[memory]);
         } else {
             let units = "memory_gib, memory_mib or memory_norm (a part of the largest machine)";
             let _ = writeln!(
@@ -262,8 +322,8 @@ fn write_rest(text: &mut String, sample: &LogSample, choice: &Choice<'_>) {
         let mut values: Vec<(&String, &u64)> = state.distinct.iter().collect();
         values.sort_by_key(|(value, rows)| (std::cmp::Reverse(**rows), (*value).clone()));
         let shown: Vec<String> = values.iter().take(8).map(|(value, rows)| format!("{value} ({rows})")).collect();
-        let first = values.first().map_or("", |(value, _)| value.as_str()).replace('\'', "");
-        let condition = format!("{} == '{first}'", column(&state.name));
+        let first = values.first().map_or("", |(value, _)| value.as_str()).replace('\'', "''");
+        let condition = format!("{} == '{first}'", column(state));
         let _ = writeln!(
             text,
             "\n[keep]\n# ? which rows are imported; values of {}: {}",
@@ -276,8 +336,12 @@ fn write_rest(text: &mut String, sample: &LogSample, choice: &Choice<'_>) {
     let unread: Vec<String> = sample
         .profiles
         .iter()
-        .filter(|profile| !used.contains(&profile.name.as_str()))
-        .map(|profile| format!("# {} = \"ignored: ?\"   # {}\n", quoted(&profile.name), comment(&profile.describe())))
+        .filter(|profile| !used.contains(&profile.place))
+        .map(|profile| {
+            let key = if profile.is_repeated { column(profile) } else { profile.name.clone() };
+            let name = if profile.is_repeated { format!("{}; ", profile.name) } else { String::new() };
+            format!("# {} = \"ignored: ?\"   # {}\n", quoted(&key), comment(&(name + &profile.describe())))
+        })
         .collect();
     if !unread.is_empty() {
         let _ = write!(

@@ -6,6 +6,8 @@ use crate::clock::Clock;
 use crate::expr::bytes;
 use crate::number::Fraction;
 
+use super::comma::CommaCounts;
+
 /// Formats of times besides ISO 8601.
 const FORMATS: [&str; 14] = [
     "%Y/%m/%d %H:%M:%S",
@@ -32,10 +34,16 @@ const DISTINCT: usize = 1000;
 pub struct Profile {
     /// The name.
     pub name: String,
+    /// The position in a row, from 1.
+    pub place: usize,
+    /// Whether another column has the same name.
+    pub is_repeated: bool,
     /// Values that are not empty.
     pub values: u64,
     /// Values that are numbers.
     pub numbers: u64,
+    /// Values that are numbers with commas.
+    pub commas: CommaCounts,
     /// Values that are -1.
     pub minus_ones: u64,
     /// Values below 0 other than -1.
@@ -56,8 +64,8 @@ pub struct Profile {
 
 impl Profile {
     /// Creates the profile of a column.
-    pub fn new(name: &str) -> Profile {
-        Profile { name: name.to_owned(), formats: FORMATS.to_vec(), ..Profile::default() }
+    pub fn new(name: &str, place: usize, is_repeated: bool) -> Profile {
+        Profile { name: name.to_owned(), place, is_repeated, formats: FORMATS.to_vec(), ..Profile::default() }
     }
 
     /// Adds the value of a row.
@@ -72,6 +80,7 @@ impl Profile {
         }
         if let Some(number) = Fraction::parse(value) {
             self.numbers += 1;
+            self.commas.points += u64::from(value.contains('.'));
             let number = number.double();
             if number == -1.0 {
                 self.minus_ones += 1;
@@ -83,10 +92,14 @@ impl Profile {
             self.formats.clear();
             return;
         }
+        if self.commas.add(value) {
+            self.formats.clear();
+            return;
+        }
         let clock = Clock::default();
         if clock.read(value).is_some() {
             self.times += 1;
-            self.local_times += clock.local.get();
+            self.local_times += u64::from(clock.local.is_in_row());
         } else if bytes(value).is_some() {
             self.sizes += 1;
         }
@@ -100,7 +113,7 @@ impl Profile {
 
     /// Returns whether the column has numbers.
     pub fn is_number(&self) -> bool {
-        self.mostly(self.numbers)
+        self.mostly(self.numbers + self.commas.values)
     }
 
     /// Returns whether the column has times in ISO 8601.
@@ -133,6 +146,9 @@ impl Profile {
         let of = |many: u64, kind: &str| format!("{many} of {} values are {kind}", self.values);
         match self.range {
             _ if self.values == 0 => "no value in the first rows".to_owned(),
+            _ if self.is_number() && self.commas.values > 0 => {
+                of(self.numbers + self.commas.values, &format!("numbers with commas such as {}", self.commas.example))
+            }
             Some((least, most)) if self.is_number() => {
                 let plain =
                     |number: f64| Fraction::from_double(number).map_or(number.to_string(), |number| number.to_string());

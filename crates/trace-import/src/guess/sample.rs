@@ -1,15 +1,17 @@
 //! The first rows of a log, its form, and a trial import.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::path::Path;
 
-use plimsoll_base::error::Result;
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::tree::Place;
 use plimsoll_sim::workload::Input;
 use plimsoll_sim::workload::write::{Layout, csv};
 
+use super::comma::CommaCounts;
 use super::profile::Profile;
 use super::quoted;
+use crate::clock::Clock;
 use crate::input::{self, LogRow, delimiter_name};
 use crate::mapping::{Delimiter, FileForm, Mapping, TableSpec};
 use crate::number::Fraction;
@@ -30,6 +32,10 @@ pub struct LogSample {
     pub settings: Vec<(&'static str, String)>,
     /// The part of the file that was examined, for a trial import.
     part: Option<Input>,
+    /// Rows that cannot be read, and the problem of the first one.
+    pub wrong: usize,
+    /// See `wrong`.
+    pub problem: Option<String>,
 }
 
 impl LogSample {
@@ -64,7 +70,7 @@ impl LogSample {
                     let header = if table.columns.is_empty() {
                         "; the first line is a header"
                     } else {
-                        "; no header, since the first line has numbers: name the columns"
+                        "; no header, since the first line has numbers or times: name the columns"
                     };
                     looks.push_str(header);
                 }
@@ -76,14 +82,25 @@ impl LogSample {
             }
         }
         let source = part.as_ref().unwrap_or(input);
-        let mut file = input::open(source, &table)?;
-        let mut profiles: Vec<Profile> = file.columns.iter().map(|name| Profile::new(name)).collect();
-        let (mut rows, mut row, mut wrong) = (Vec::new(), LogRow::default(), 0);
+        let mut file = input::open(source, &table, &[])?;
+        if file.columns.is_empty() {
+            return Err(Error::trace(input.path(), 0, "", "has no rows"));
+        }
+        let mut profiles: Vec<Profile> = {
+            let mut counts: HashMap<&String, usize> = HashMap::new();
+            file.columns.iter().for_each(|name| *counts.entry(name).or_default() += 1);
+            let profile = |(at, name): (usize, &String)| Profile::new(name, at + 1, counts[name] > 1);
+            file.columns.iter().enumerate().map(profile).collect()
+        };
+        let (mut rows, mut row, mut wrong, mut problem) = (Vec::new(), LogRow::default(), 0, None);
         while rows.len() + wrong < ROWS {
             match file.rows.next(&mut row) {
                 Ok(false) => break,
                 Err(error) if rows.is_empty() && wrong > 20 => return Err(error),
-                Err(_) => wrong += 1,
+                Err(error) => {
+                    wrong += 1;
+                    problem.get_or_insert(error);
+                }
                 Ok(true) => {
                     let texts: Vec<String> =
                         row.fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect();
@@ -92,7 +109,13 @@ impl LogSample {
                 }
             }
         }
-        Ok(LogSample { profiles, rows, looks, settings, part })
+        match problem {
+            Some(error) if rows.is_empty() => Err(error),
+            problem => {
+                let problem = problem.map(|error| error.to_string());
+                Ok(LogSample { profiles, rows, looks, settings, part, wrong, problem })
+            }
+        }
     }
 
     /// Imports the examined part by a mapping; returns the header and three rows. Errors: the problem.
@@ -129,13 +152,22 @@ fn delimited(head: &[u8], table: &mut TableSpec, settings: &mut Vec<(&'static st
     let first =
         lines.into_iter().find(|line| !line.is_empty() && line.first().copied() != table.comment.or(Some(b'\n')));
     let first = String::from_utf8_lossy(first.unwrap_or_default()).into_owned();
-    let fields: Vec<&str> = match delimiter {
-        Delimiter::Blanks => first.split_ascii_whitespace().collect(),
-        Delimiter::Byte(byte) => first.split(char::from(byte)).collect(),
+    let fields: Vec<String> = match delimiter {
+        Delimiter::Blanks => first.split_ascii_whitespace().map(str::to_owned).collect(),
+        Delimiter::Byte(byte) => {
+            let quoted = matches!(byte, b',' | b';');
+            let mut reader = csv::ReaderBuilder::new();
+            let reader = reader.has_headers(false).delimiter(byte).quoting(quoted).from_reader(first.as_bytes());
+            let record = reader.into_records().next().and_then(std::result::Result::ok).unwrap_or_default();
+            record.iter().map(|field| field.trim().to_owned()).collect()
+        }
     };
-    let names: BTreeSet<&str> = fields.iter().map(|field| field.trim()).collect();
-    let has_numbers = fields.iter().any(|field| Fraction::parse(field.trim().trim_matches('"')).is_some());
-    if has_numbers || names.len() < fields.len() {
+    // A header has neither numbers nor times, but a name may occur twice in it.
+    let clock = Clock::default();
+    let is_value = |field: &String| {
+        Fraction::parse(field).is_some() || CommaCounts::default().add(field) || clock.read(field).is_some()
+    };
+    if fields.iter().any(is_value) {
         table.columns = (1..=fields.len()).map(|at| format!("column_{at}")).collect();
         let list: Vec<String> = table.columns.iter().map(|name| quoted(name)).collect();
         settings.push(("columns", format!("[{}]", list.join(", "))));

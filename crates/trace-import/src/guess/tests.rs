@@ -108,3 +108,71 @@ fn fields_of_records_are_found_by_their_last_part() {
     let error = guess(&[input("log.bin", "\u{1}\u{0}a,b\nc")]).expect_err("binary data").to_string();
     assert!(error.contains("it holds binary data"), "{error}");
 }
+
+fn imported(text: &str, log: &str) -> plimsoll_sim::workload::Workload {
+    let mapping =
+        Mapping::parse("mapping", &Place::whole_text("guess", text)).unwrap_or_else(|error| panic!("{error}"));
+    import(&mapping, &[input("log.csv", log)], ImportOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn names_of_columns_may_have_backticks_and_occur_twice() {
+    let log = "Job `x`,submit,runtime (`s`),cpu\n1,5,9,2\n";
+    let text = guessed(&log.replace("Job `x`", "`job`"));
+    assert!(text.contains("job = \"```job```\""), "{text}");
+    assert_eq!(imported(&text, &log.replace("Job `x`", "`job`")).sets[0].duration.0, 9_000_000);
+    // The second column with a name is neither used nor hidden.
+    let log = "id,submit,duration,cpu,cpu,state,note,note\n1,5,9,2,4,it's,x,y\n2,6,9,2,4,it's,x,y\n";
+    let text = guessed(log);
+    for want in [
+        "# ? several columns have the name cpu",
+        "cpu = \"$4\"",
+        "# \"$5\" = \"ignored: ?\"   # cpu; 2 of 2 values",
+        "# \"$7\" = \"ignored: ?\"   # note;",
+        "# \"state == 'it''s'\" = \"another state\"",
+        "the first line is a header",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    let answered = text.replace("# \"", "\"").replace("# cpu", "#").replace("ignored: ?", "ignored: no");
+    let workload = imported(&answered, log);
+    assert_eq!((workload.sets.len(), workload.sets[0].demand[0]), (2, 2000));
+    assert!(workload.quality.warnings.is_empty(), "{:?}", workload.quality);
+}
+
+#[test]
+fn numbers_may_have_decimal_commas() {
+    let log = "id;submit;duration;cpu;memgb\n1;1.234,5;9,5;1,5;4\n2;1.235,5;10;2,25;4\n";
+    let text = guessed(log);
+    for want in [
+        "submit = \"replace(replace(submit, '.', ''), ',', '.')\"",
+        "duration = \"replace(duration, ',', '.')\"",
+        "cpu = \"replace(cpu, ',', '.')\"   # by its name; 2 of 2 values are numbers with commas such as 1,5; ? the comma is a decimal comma",
+        "memory_gib = \"memgb\"",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
+    }
+    let workload = imported(&text, log);
+    assert_eq!((workload.sets[1].submit.0, workload.sets[0].duration.0), (1_000_000, 9_500_000));
+    assert_eq!(workload.sets[1].demand[0], 2250);
+    // Without a header, the comma between digits is no delimiter.
+    let text = guessed("1;1,5;9,5;1,5\n2;2,5;9,5;1,5\n");
+    assert!(text.contains("delimiter = \";\"") && text.contains("\"column_4\"]"), "{text}");
+    // Groups of digits or a decimal comma: only the user knows.
+    let text = guessed("id;submit;duration;cpu\n1;1;1,500;2\n2;2;2,250;2\n");
+    assert!(
+        text.contains("# duration = \"replace(duration, ',', '.')\"   # ? needed: whether 1,500 has a decimal comma"),
+        "{text}"
+    );
+    assert!(text.contains("No rows of a trace yet: guess") || text.contains("No rows of a trace yet"), "{text}");
+    let text = guessed("id;submit;duration;cpu\n1;1;1,234,500;2\n2;2;2,250;2\n");
+    assert!(text.contains("duration = \"replace(duration, ',', '')\"   # by its name;"), "{text}");
+    // A list such as 0,1 may be read as a number; the line has a question.
+    let text = guessed("id,submit,duration,cpu\n1,5,9,2\n2,5,9,2,5\n");
+    assert!(
+        text.contains("# ? 1 of the first 2 rows cannot be read: log.csv, line 3: has 5 fields; expected 4"),
+        "{text}"
+    );
+    let error = guess(&[input("log.csv", "id,submit,duration,cpu\n1,5,9,2,5\n")]).expect_err("no row").to_string();
+    assert!(error.contains("line 2: has 5 fields; expected 4"), "{error}");
+}

@@ -38,7 +38,7 @@ pub fn open(input: &Input) -> Result<OpenFile> {
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
     file.select(&names)?;
     let rows = ParquetRows { path: path.to_owned(), file, slice: Vec::new(), next: 0, read: 0 };
-    Ok(OpenFile { columns, rows: Box::new(rows), detected })
+    Ok(OpenFile { columns, rows: Box::new(rows), is_named: false, detected })
 }
 
 struct ParquetRows {

@@ -32,7 +32,16 @@ pub fn detect_delimiter(head: &[u8], comment: Option<u8>) -> Delimiter {
         let same = lines.iter().filter(|line| fields(line) == first).count();
         if first == 0 { (0, 0) } else { (same, first) }
     };
-    let best = [b',', b';', b'|', b'\t'].into_iter().rev().max_by_key(|&separator| score(separator));
+    // A comma between digits is a decimal comma if another delimiter splits all lines alike.
+    let is_decimal = |line: &[u8]| {
+        let digit = |at: Option<usize>| at.and_then(|at| line.get(at)).is_some_and(u8::is_ascii_digit);
+        (0..line.len()).filter(|&at| line[at] == b',').all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
+    };
+    let others = [b';', b'|', b'\t'];
+    let has_decimals = lines.iter().all(|line| is_decimal(line))
+        && others.iter().any(|&other| score(other).0 == lines.len() && score(other).1 > 0);
+    let accepted = [b','].into_iter().filter(|_| !has_decimals).chain(others).collect::<Vec<u8>>();
+    let best = accepted.into_iter().rev().max_by_key(|&separator| score(separator));
     match best.filter(|&best| score(best).0 > 0) {
         Some(best) => Delimiter::Byte(best),
         None if lines.first().is_some_and(|line| line.trim_ascii().contains(&b' ')) => Delimiter::Blanks,
@@ -47,9 +56,11 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
     if table.delimiter.is_none() {
         detected.push(format!("fields separated by {}", delimiter_name(delimiter)));
     }
+    let mut quoted = None;
     let lines = match delimiter {
         Delimiter::Byte(byte) => {
-            let quoted = table.quotes.unwrap_or(matches!(byte, b',' | b';'));
+            quoted = Some(byte).filter(|byte| table.quotes.unwrap_or(matches!(byte, b',' | b';')));
+            let quoted = quoted.is_some();
             let separator = Separator::Other { byte, quoted, comment: table.comment };
             TextLines::Separated(InputRows::new(bytes, path, separator))
         }
@@ -65,6 +76,7 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
         path: path.to_owned(),
         lines,
         fields: 0,
+        quoted,
         overflow: table.overflow.then_some(joint),
         first: None,
     };
@@ -72,7 +84,7 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
     if columns.is_empty() {
         let mut header = LogRow::default();
         if !rows.lines.read(path, &mut header)? {
-            return Err(Error::trace(path, 0, "", "has no rows"));
+            return Ok(OpenFile::empty());
         }
         columns = match table.header {
             Some(false) => (1..=header.fields.len()).map(|at| format!("${at}")).collect(),
@@ -81,7 +93,7 @@ pub fn open(path: &Path, bytes: Box<dyn Read + Send>, table: &TableSpec, head: &
         rows.first = Some(header).filter(|_| table.header == Some(false));
     }
     rows.fields = columns.len();
-    Ok(OpenFile { columns, rows: Box::new(rows), detected })
+    Ok(OpenFile { columns, rows: Box::new(rows), is_named: false, detected })
 }
 
 /// The lines of a text, split into fields.
@@ -100,7 +112,7 @@ impl TextLines {
     /// Reads the next line that is neither blank nor a comment; returns whether there was one.
     fn read(&mut self, path: &Path, row: &mut LogRow) -> Result<bool> {
         match self {
-            TextLines::Separated(rows) => match rows.read()? {
+            TextLines::Separated(rows) => match rows.read().map_err(|error| without_end(path, error))? {
                 None => Ok(false),
                 Some(read) => {
                     let bytes = read.record.as_slice();
@@ -135,10 +147,36 @@ impl TextLines {
     }
 }
 
+/// Makes the error of a quote without an end final: the row would have all rows behind it.
+fn without_end(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Trace { line, problem, .. } => {
+            let problem = format!("{problem}; or set quotes = false in the mapping");
+            Error::Mismatch { problem: Error::trace(path, line, "", problem).to_string() }
+        }
+        error => error,
+    }
+}
+
+/// Returns the number of lines of a field that has whole rows in it: the quote at its beginning was not closed in its row.
+fn swallowed_lines(record: &ByteRecord, delimiter: u8, fields: usize) -> Option<usize> {
+    if fields < 3 || !record.as_slice().contains(&b'\n') {
+        return None;
+    }
+    record.iter().find_map(|field| {
+        let lines: Vec<&[u8]> = field.split(|&byte| byte == b'\n').collect();
+        let is_row = |line: &&[u8]| line.iter().filter(|&&byte| byte == delimiter).count() + 1 == fields;
+        let inner = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
+        inner.iter().any(is_row).then_some(lines.len())
+    })
+}
+
 struct DelimitedRows {
     path: PathBuf,
     lines: TextLines,
     fields: usize,
+    /// The delimiter, if fields may be in quotes.
+    quoted: Option<u8>,
     /// The delimiter, if further ones belong to the last column.
     overflow: Option<u8>,
     /// The first row of a file without a header, once it is read.
@@ -153,6 +191,16 @@ impl Rows for DelimitedRows {
         }
         if !self.lines.read(&self.path, row)? {
             return Ok(false);
+        }
+        if let Some(delimiter) = self.quoted
+            && let Some(lines) = swallowed_lines(&row.fields, delimiter, self.fields)
+        {
+            let problem = format!(
+                "a field in quotes has {lines} lines, and some have {} fields as a row has; expected the end of the quote, or \
+                 quotes = false in the mapping",
+                self.fields
+            );
+            return Err(Error::trace(&self.path, row.line, "", problem));
         }
         let found = row.fields.len();
         if found == self.fields {

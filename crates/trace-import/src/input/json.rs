@@ -1,6 +1,6 @@
 //! JSON records as rows: nested objects become columns such as `request.cpus`, arrays of plain values become texts with `;` between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,18 @@ const FIRST: usize = 1000;
 type NextRecord = Box<dyn FnMut(&mut Vec<u8>) -> Result<Option<u64>>>;
 
 /// Opens an array of records.
-pub fn open_array(path: &Path, bytes: impl BufRead + 'static, table: &TableSpec) -> Result<OpenFile> {
+pub fn open_array(path: &Path, bytes: impl BufRead + 'static, table: &TableSpec, known: &[String]) -> Result<OpenFile> {
     let mut records = JsonRecords::new(path, bytes, &table.records)?;
-    open(path, Box::new(move |into| records.read(into)), table)
+    open(path, Box::new(move |into| records.read(into)), table, known)
 }
 
 /// Opens lines of records.
-pub fn open_lines(path: &Path, mut bytes: impl BufRead + 'static, table: &TableSpec) -> Result<OpenFile> {
+pub fn open_lines(
+    path: &Path,
+    mut bytes: impl BufRead + 'static,
+    table: &TableSpec,
+    known: &[String],
+) -> Result<OpenFile> {
     let (mut line, name) = (0, path.to_owned());
     let next = move |into: &mut Vec<u8>| loop {
         into.clear();
@@ -37,11 +42,12 @@ pub fn open_lines(path: &Path, mut bytes: impl BufRead + 'static, table: &TableS
             return Ok(Some(line));
         }
     };
-    open(path, Box::new(next), table)
+    open(path, Box::new(next), table, known)
 }
 
-fn open(path: &Path, mut next: NextRecord, table: &TableSpec) -> Result<OpenFile> {
-    let mut columns = table.columns.clone();
+fn open(path: &Path, mut next: NextRecord, table: &TableSpec, known: &[String]) -> Result<OpenFile> {
+    let mut columns = ColumnSet::default();
+    table.columns.iter().chain(known).for_each(|name| columns.add(name));
     let (mut first, mut bytes) = (Vec::new(), Vec::new());
     while first.len() < FIRST
         && let Some(line) = next(&mut bytes)?
@@ -49,22 +55,15 @@ fn open(path: &Path, mut next: NextRecord, table: &TableSpec) -> Result<OpenFile
         let record = parse(path, line, &bytes);
         if let Ok(record) = &record {
             for (name, _) in record {
-                if !columns.contains(name) {
-                    columns.push(name.clone());
-                }
+                columns.add(name);
             }
         }
         first.push((line, record));
     }
-    let rows = JsonRows {
-        path: path.to_owned(),
-        columns: columns.clone(),
-        first: first.into_iter(),
-        next,
-        bytes,
-        late: BTreeSet::new(),
-    };
-    Ok(OpenFile { columns, rows: Box::new(rows), detected: Vec::new() })
+    let names = columns.names.clone();
+    let late = BTreeSet::new();
+    let rows = JsonRows { path: path.to_owned(), columns, first: first.into_iter(), next, bytes, late };
+    Ok(OpenFile { columns: names, rows: Box::new(rows), is_named: true, detected: Vec::new() })
 }
 
 fn parse(path: &Path, line: u64, bytes: &[u8]) -> Result<Vec<(String, String)>> {
@@ -102,9 +101,25 @@ fn scalar(value: &Value) -> String {
     }
 }
 
+/// Names of columns with their positions.
+#[derive(Default)]
+struct ColumnSet {
+    names: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl ColumnSet {
+    fn add(&mut self, name: &str) {
+        if !self.places.contains_key(name) {
+            self.places.insert(name.to_owned(), self.names.len());
+            self.names.push(name.to_owned());
+        }
+    }
+}
+
 struct JsonRows {
     path: PathBuf,
-    columns: Vec<String>,
+    columns: ColumnSet,
     first: std::vec::IntoIter<(u64, Result<Vec<(String, String)>>)>,
     next: NextRecord,
     bytes: Vec<u8>,
@@ -124,11 +139,11 @@ impl Rows for JsonRows {
         row.fields.clear();
         let record = record?;
         // Most records have the columns in the same order.
-        let mut texts = vec![""; self.columns.len()];
+        let mut texts = vec![""; self.columns.names.len()];
         for (at, (name, text)) in record.iter().enumerate() {
-            let place = match self.columns.get(at) {
+            let place = match self.columns.names.get(at) {
                 Some(column) if column == name => Some(at),
-                _ => self.columns.iter().position(|column| column == name),
+                _ => self.columns.places.get(name).copied(),
             };
             match place {
                 Some(place) => texts[place] = text,

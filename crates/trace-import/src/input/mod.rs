@@ -30,6 +30,8 @@ pub const EXAMINED: usize = 64 * 1024;
 pub struct LogRow {
     /// The line in the file, from 1; the number of the record in Parquet.
     pub line: u64,
+    /// The index of the file among those of its table.
+    pub file: usize,
     /// The fields in the order of the columns.
     pub fields: ByteRecord,
 }
@@ -48,10 +50,12 @@ pub trait Rows {
 
 /// An open file.
 pub struct OpenFile {
-    /// The columns.
+    /// The columns; there are none in a file without a row and a header.
     pub columns: Vec<String>,
     /// The rows.
     pub rows: Box<dyn Rows>,
+    /// Whether every row names its columns, so that it may lack some.
+    pub is_named: bool,
     /// The detected properties, for the report.
     pub detected: Vec<String>,
 }
@@ -110,7 +114,11 @@ pub fn json_form(head: &[u8]) -> Option<FileForm> {
             // A complete record on the first line, with another one below, makes JSON lines.
             let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
             let complete = |line: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok();
-            let first = lines.next().is_some_and(complete);
+            let first = lines.next().is_some_and(|line| {
+                // The first record may be longer than the examined part.
+                let is_cut = head.len() >= EXAMINED && !head.contains(&b'\n');
+                complete(line) || (is_cut && find_records(text).is_empty())
+            });
             let more = match lines.next() {
                 Some(line) => line.starts_with(b"{"),
                 None => find_records(text).is_empty(),
@@ -121,8 +129,24 @@ pub fn json_form(head: &[u8]) -> Option<FileForm> {
     }
 }
 
-/// Opens a file of a table.
-pub fn open(input: &Input, table: &TableSpec) -> Result<OpenFile> {
+/// The rows of an empty file.
+struct NoRows;
+
+impl Rows for NoRows {
+    fn next(&mut self, _: &mut LogRow) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+impl OpenFile {
+    /// Creates a file without columns and rows.
+    fn empty() -> OpenFile {
+        OpenFile { columns: Vec::new(), rows: Box::new(NoRows), is_named: false, detected: Vec::new() }
+    }
+}
+
+/// Opens a file of a table. A file of JSON also has the columns `known`.
+pub fn open(input: &Input, table: &TableSpec, known: &[String]) -> Result<OpenFile> {
     let path = input.path();
     let parquet = is_parquet(input)?;
     if parquet != (table.form == Some(FileForm::Parquet))
@@ -137,6 +161,11 @@ pub fn open(input: &Input, table: &TableSpec) -> Result<OpenFile> {
         return columnar::open(input);
     }
     let unpacked = unpack(input)?;
+    if unpacked.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked.head).trim_ascii().is_empty()
+        && unpacked.head.len() < EXAMINED
+    {
+        return Ok(OpenFile::empty());
+    }
     let mut detected: Vec<String> = unpacked.compression.map(str::to_owned).into_iter().collect();
     let reader = table.reader.as_ref().map(|name| (name, readers::find(name)));
     if let Some((name, None)) = reader {
@@ -155,9 +184,9 @@ pub fn open(input: &Input, table: &TableSpec) -> Result<OpenFile> {
                     detected.push(format!("records at {}", table.records.join(".")));
                 }
             }
-            json::open_array(path, bytes, &table)?
+            json::open_array(path, bytes, &table, known)?
         }
-        (_, FileForm::JsonLines) => json::open_lines(path, bytes, table)?,
+        (_, FileForm::JsonLines) => json::open_lines(path, bytes, table, known)?,
         _ => delimited::open(path, Box::new(bytes), table, &unpacked.head)?,
     };
     detected.append(&mut file.detected);

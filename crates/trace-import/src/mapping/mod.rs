@@ -151,6 +151,17 @@ pub struct OutputColumn {
     pub missing: MissingRule,
 }
 
+/// The rule for several rows of one execution.
+#[derive(Clone, Debug)]
+pub struct AttemptSpec {
+    /// The key that the rows have in common.
+    pub key: Formula,
+    /// The time that orders the rows; by default that of the submission.
+    pub order: Option<Formula>,
+    /// The row that represents them.
+    pub rule: AttemptRule,
+}
+
 /// The row that represents all rows with the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptRule {
@@ -160,6 +171,8 @@ pub enum AttemptRule {
     Last,
     /// The last one, submitted with the first, with the sum of all durations.
     Sum,
+    /// None: every row is imported.
+    Each,
 }
 
 /// The fold of events to one row per key.
@@ -177,6 +190,19 @@ pub struct FoldSpec {
     pub start: Vec<String>,
     /// See `submit`.
     pub end: Vec<(String, String)>,
+    /// Kinds that only change columns.
+    pub update: Vec<String>,
+}
+
+/// The columns of a machines file.
+#[derive(Clone, Debug)]
+pub struct MachinesSpec {
+    /// The index of the table with the machines.
+    pub table: usize,
+    /// The columns: the name, whether it is a number that must be known, and the value.
+    pub columns: Vec<(String, bool, Formula)>,
+    /// The place in the mapping.
+    pub place: Place,
 }
 
 /// The treatment of a column that no expression reads.
@@ -226,14 +252,18 @@ pub struct Mapping {
     pub warn: Vec<(Formula, String)>,
     /// The columns of the trace.
     pub outputs: Vec<OutputColumn>,
+    /// The key of a row for the dependencies of other rows; by default its stage.
+    pub after_key: Option<Formula>,
     /// Whether demands are those of all tasks of a row.
     pub demand_of_all: bool,
     /// Whether rows that differ only in their number of tasks become one row.
     pub merge: bool,
-    /// The key and the rule for several rows of one execution.
-    pub attempts: Option<(Formula, AttemptRule)>,
+    /// The rule for several rows of one execution.
+    pub attempts: Option<AttemptSpec>,
     /// Columns without an expression.
     pub fields: Vec<(String, FieldRule, Place)>,
+    /// The machines of the log.
+    pub machines: Option<MachinesSpec>,
     /// Resources besides the usual ones.
     pub resources: Vec<String>,
 }

@@ -4,13 +4,13 @@ use plimsoll_base::error::Result;
 use plimsoll_base::tree::{Node, Place};
 
 use super::{
-    AttemptRule, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, Mapping, MissingRule, OutputColumn,
-    Recognition, TableSpec, VERSION,
+    AttemptRule, AttemptSpec, Delimiter, FieldRule, FileForm, FoldSpec, Formula, Join, MachinesSpec, Mapping,
+    MissingRule, OutputColumn, Recognition, TableSpec, VERSION,
 };
 use crate::clock::{Clock, RepeatedHour, zone};
 use crate::target::{Target, unknown_target};
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "mapping",
     "about",
     "source",
@@ -27,6 +27,7 @@ const KEYS: [&str; 16] = [
     "missing",
     "attempts",
     "fields",
+    "machines",
 ];
 
 const TABLE_KEYS: [&str; 12] = [
@@ -116,10 +117,12 @@ impl Mapping {
             keep: Vec::new(),
             warn: Vec::new(),
             outputs: Vec::new(),
+            after_key: None,
             demand_of_all: false,
             merge: false,
             attempts: None,
             fields: Vec::new(),
+            machines: None,
             resources: Vec::new(),
         };
         if let Some(entry) = tree.get("resources") {
@@ -133,6 +136,9 @@ impl Mapping {
         }
         if mapping.tables.is_empty() {
             mapping.tables.push(TableSpec::default());
+        }
+        if let Some(entry) = tree.get("machines") {
+            mapping.machines = Some(machines(&entry.node, &mapping)?);
         }
         if let Some(table) = mapping.tables.iter().skip(1).find(|table| table.join.is_none()) {
             return Err(table.place.wrong("join", "is missing; expected join = { key = \"...\", of = \"...\" }"));
@@ -177,20 +183,21 @@ impl Mapping {
             "warn" => formulas(&mut self.warn)?,
             "trace" => entries(key, node, &mut |name, place, node| self.read_output(name, place, node))?,
             "attempts" => {
-                node.known(&["key", "use"], key, " of [attempts]")?;
+                node.known(&["key", "use", "order"], key, " of [attempts]")?;
                 let of = |name: &str| {
                     node.get(name)
                         .ok_or_else(|| node.place.wrong(key, format!("'{name}' is missing; expected key and use")))
                 };
                 let rules = [
-                    ("first", Some(AttemptRule::First)),
-                    ("last", Some(AttemptRule::Last)),
-                    ("sum", Some(AttemptRule::Sum)),
-                    ("each", None),
+                    ("first", AttemptRule::First),
+                    ("last", AttemptRule::Last),
+                    ("sum", AttemptRule::Sum),
+                    ("each", AttemptRule::Each),
                 ];
                 let rule = one_of("attempts.use", &of("use")?.node, &rules)?;
-                let formula = Formula::from_node("attempts.key", &of("key")?.node)?;
-                self.attempts = rule.map(|rule| (formula, rule));
+                let key = Formula::from_node("attempts.key", &of("key")?.node)?;
+                let order = node.get("order").map(|entry| Formula::from_node("attempts.order", &entry.node));
+                self.attempts = Some(AttemptSpec { key, order: order.transpose()?, rule });
             }
             "fields" => entries(key, node, &mut |name, place, node| {
                 let rule = text(name, node)?;
@@ -244,6 +251,10 @@ impl Mapping {
         match name {
             "demand_of" => {
                 self.demand_of_all = one_of("trace.demand_of", node, &[("task", false), ("job", true)])?;
+                return Ok(());
+            }
+            "after_key" => {
+                self.after_key = Some(Formula::from_node("trace.after_key", node)?);
                 return Ok(());
             }
             "merge" => {
@@ -376,8 +387,39 @@ fn join(node: &Node) -> Result<Join> {
     })
 }
 
+/// The columns of a machines file besides resources.
+const OF_MACHINES: [&str; 6] = ["name", "count", "labels", "room", "rack", "speed"];
+
+fn machines(node: &Node, mapping: &Mapping) -> Result<MachinesSpec> {
+    let mut spec = MachinesSpec { table: 0, columns: Vec::new(), place: node.place.clone() };
+    entries("machines", node, &mut |key, place, node| {
+        if key == "table" {
+            let name = text("machines.table", node)?;
+            let tables = || mapping.tables.iter().map(|table| table.name.as_str());
+            let problem = || {
+                let known = plimsoll_base::error::either(tables());
+                node.place.wrong("machines.table", format!("'{name}' is no table of the mapping; expected {known}"))
+            };
+            spec.table = tables().position(|known| known == name).ok_or_else(problem)?;
+            return Ok(());
+        }
+        let is_resource = matches!(Target::parse(key, &mapping.resources), Some(Target::Resource(..)));
+        if !is_resource && !OF_MACHINES.contains(&key) {
+            let hint = plimsoll_base::error::did_you_mean(key, OF_MACHINES);
+            let expected = format!("table, {} or a resource such as cpu or memory_gib", OF_MACHINES.join(", "));
+            return Err(place.wrong("machines", format!("'{key}' is no column of machines{hint}; expected {expected}")));
+        }
+        spec.columns.push((key.to_owned(), is_resource, Formula::from_node(key, node)?));
+        Ok(())
+    })?;
+    if !spec.columns.iter().any(|(_, is_resource, _)| *is_resource) {
+        return Err(node.place.wrong("machines", "has no resource; expected a capacity, such as cpu = \"cores\""));
+    }
+    Ok(spec)
+}
+
 fn fold(node: &Node) -> Result<FoldSpec> {
-    let keys = ["key", "time", "event", "submit", "start", "end"];
+    let keys = ["key", "time", "event", "submit", "start", "end", "update"];
     node.known(&keys, "fold", " of [fold]")?;
     let of = |key: &str| {
         let expected = keys.join(", ");
@@ -396,5 +438,6 @@ fn fold(node: &Node) -> Result<FoldSpec> {
         submit: texts("fold.submit", &of("submit")?.node)?,
         start: texts("fold.start", &of("start")?.node)?,
         end,
+        update: node.get("update").map_or(Ok(Vec::new()), |entry| texts("fold.update", &entry.node))?,
     })
 }

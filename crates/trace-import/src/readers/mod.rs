@@ -56,7 +56,7 @@ pub fn open(path: &Path, mut bytes: impl BufRead + 'static, reader: &'static Rec
         }
     };
     let rows = ReaderRows { path: path.to_owned(), reader, next, bytes: Vec::new(), rows: VecDeque::new() };
-    Ok(OpenFile { columns, rows: Box::new(rows), detected: Vec::new() })
+    Ok(OpenFile { columns, rows: Box::new(rows), is_named: false, detected: Vec::new() })
 }
 
 /// A source of records: the bytes and the line of each.
