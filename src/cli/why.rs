@@ -12,13 +12,15 @@ use super::{Context, Format, print, separate_policies};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
 use crate::experiment::{
-    Attribution, CauseEffect, Progress, RepeatedRun, Shakes, Study, StudyRun, attribute, check_repeated, parse_causes,
+    Attribution, CauseEffect, Progress, RepeatedRun, Robustness, Shakes, Study, StudyRun, attribute, check_repeated,
+    parse_causes,
 };
 use crate::output::files::RUN;
 use crate::output::folder::Contents;
 use crate::output::numbers::{are, count, number, with_half};
 use crate::output::ownership::plan_there;
 use crate::output::sealed::{self, Found};
+use crate::rows::with_text;
 
 /// Explain why jobs waited: who came first, what was short, and who held it
 ///
@@ -101,7 +103,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         [wait, ..] if !causes.is_empty() => {
             let shakes = Shakes { count: args.shakes, millionths: (args.shake * 10_000.0).round() as u32 };
             let heartbeat = |now, launched| bar.tick(0, now, launched);
-            Some(attribute(&repeated, &wait.job, &wait.user, &causes, shakes, &heartbeat)?)
+            Some(attribute(&repeated, wait, &causes, shakes, &heartbeat)?)
         }
         _ => None,
     };
@@ -147,11 +149,16 @@ fn attribution_text(attribution: &Attribution, args: &Args) -> Vec<String> {
     )];
     for effect in &attribution.effects {
         sentences.push(format!("Without {}: {}.", effect.cause, effect.cause.removal()));
-        if effect.is_robust() == Some(false) {
-            sentences.push(format!(
+        match effect.robustness() {
+            Some(Robustness::SignChanges) => sentences.push(format!(
                 "The effect of {} is not robust: it changes its sign if durations change by up to {} %.",
                 effect.cause, args.shake
-            ));
+            )),
+            Some(Robustness::Unclear) => sentences.push(format!(
+                "The effect of {} is not robust: the interval includes 0 if durations change by up to {} %.",
+                effect.cause, args.shake
+            )),
+            Some(Robustness::NoEffect | Robustness::Robust) | None => {}
         }
     }
     sentences
@@ -160,19 +167,15 @@ fn attribution_text(attribution: &Attribution, args: &Args) -> Vec<String> {
 /// Returns the table of causes.
 fn attribution_table(attribution: &Attribution) -> Grid {
     let line = |effect: &CauseEffect| {
-        let without = effect.without_us.map_or("never starts".to_owned(), seconds);
+        let without = effect.without_us.map_or("not started".to_owned(), seconds);
         let change = effect.without_us.map_or(String::new(), |without| {
             let change = i128::from(without) - i128::from(attribution.wait_us);
             let sign = if change < 0 { "-" } else { "" };
             format!("{sign}{}", seconds(change.unsigned_abs() as u64))
         });
-        let robust = match effect.is_robust() {
-            Some(true) => "yes",
-            Some(false) => "not robust",
-            None => "",
-        };
         let share = effect.share_s.map_or(String::new(), |share| number(Some(share)));
-        vec![effect.cause.to_string(), without, change, with_half(effect.change_s), robust.to_owned(), share]
+        let perturbed = effect.robustness().map_or(String::new(), |robustness| robustness.text().to_owned());
+        vec![effect.cause.to_string(), without, change, with_half(effect.change_s()), perturbed, share]
     };
     let mut rows: Vec<Vec<String>> = attribution.effects.iter().map(line).collect();
     if let Some(rest) = attribution.remainder_us {
@@ -186,7 +189,7 @@ fn attribution_table(attribution: &Attribution) -> Grid {
         ("wait_s", Alignment::Right),
         ("change_s", Alignment::Right),
         ("perturbed change_s", Alignment::Right),
-        ("robust", Alignment::Left),
+        ("perturbed", Alignment::Left),
         ("share_s", Alignment::Right),
     ];
     Grid::new(header.map(|(name, alignment)| (name.to_owned(), alignment)).to_vec(), rows)
@@ -199,10 +202,11 @@ fn attribution_json(attribution: &Attribution) -> serde_json::Value {
             "without": effect.cause.to_string(),
             "removal": effect.cause.removal(),
             "wait_us": effect.without_us,
-            "change_mean_s": effect.change_s.map(|change| change.mean),
-            "change_low_s": effect.change_s.and_then(|change| change.low),
-            "change_high_s": effect.change_s.and_then(|change| change.high),
-            "robust": effect.is_robust(),
+            "change_mean_s": effect.change_s().map(|change| change.mean),
+            "change_low_s": effect.change_s().and_then(|change| change.low),
+            "change_high_s": effect.change_s().and_then(|change| change.high),
+            "robust": effect.robustness().map(|robustness| robustness == Robustness::Robust),
+            "perturbed": effect.robustness().map(Robustness::text),
             "share_s": effect.share_s,
         })
     };
@@ -226,6 +230,10 @@ impl Args {
         if source.extension().is_some_and(|ending| ending == "toml") {
             self.refuse_options("a plan", &["policy", "set"])?;
             return Ok((Study::read(source, &self.options.rows.set, context.registry)?, None));
+        }
+        if source.as_os_str() != "-" && !source.exists() {
+            let problem = "no such file or folder; expected results, a plan (.toml) or a trace";
+            return Err(Error::trace(source, 0, "", problem));
         }
         if self.options.machines.is_none() {
             let expected = "machines such as 400x16c32g, because the source is a trace";
@@ -263,9 +271,6 @@ impl Args {
 struct Execution {
     /// The plan as it was named on the command line; absent for a replay.
     plan: Option<PathBuf>,
-    /// The changes on the command line.
-    #[serde(default)]
-    set: Vec<String>,
     /// The path from the results folder to the folder of the plan.
     folder: Option<String>,
 }
@@ -283,49 +288,37 @@ fn stored(folder: &Path, context: &Context) -> Result<Study> {
         return Err(Error::trace(folder, 0, "", problem));
     };
     let origin = folder.join(execution.folder.as_deref().unwrap_or_default());
-    let changed = |what: &str| Error::Mismatch {
-        problem: format!("{what} is not the plan of the results in {}: it has changed since", folder.display()),
-    };
     let Some(plan) = execution.plan else {
         let command = Contents::read(folder)?.command;
         let Some((trace, options, extra)) = replay::parse_command(&command) else {
             let problem = format!("the recorded command cannot be read: {command}");
             return Err(Error::trace(folder.join(RUN), 0, "", problem));
         };
+        let advice = "give the trace and the options of the replay instead of the folder";
+        if trace.as_os_str() == "-" {
+            let problem = format!("a replay of standard input, which can be read only once; {advice}");
+            return Err(Error::trace(folder, 0, "", problem));
+        }
         if origin.canonicalize().ok() != Path::new(".").canonicalize().ok() {
             let problem = format!(
-                "the paths of the recorded command are relative to {}; run this command there",
+                "the paths of the recorded command are relative to another folder ({}); run this command there, or {advice}",
                 origin.display()
             );
             return Err(Error::trace(folder, 0, "", problem));
         }
-        let study = Study::from_plan(replay::plan(&trace, &options, &extra, context)?);
-        return if study.text == text { Ok(study) } else { Err(changed(&command)) };
+        return Ok(Study::from_plan(replay::plan(&trace, &options, &extra, context)?));
     };
-    let plan = origin.join(plan.file_name().unwrap_or_default());
-    let study = Study::read(&plan, &execution.set, context.registry)?;
-    if study.text == text { Ok(study) } else { Err(changed(&plan.display().to_string())) }
+    // The stored text is the resolved plan, with its includes and changes. Its paths are relative to the folder of the plan.
+    let name = origin.join(plan.file_name().unwrap_or_default());
+    with_text(name.clone(), text, || Study::read(&name, &[], context.registry))
 }
 
-/// Returns the table of a job's intervals.
+/// Returns the table of a job's intervals: first those of its wait, which end with their sum, then those after its first start.
 fn table(log: &WaitReport, wait: &JobWait, all: bool) -> Grid {
-    let mut rows: Vec<&WaitInterval> = wait.before.iter().chain(&wait.after).collect();
-    let hidden = if all { 0 } else { rows.len().saturating_sub(INTERVALS) };
-    if hidden > 0 {
-        let mut longest = rows.clone();
-        longest.sort_by_key(|interval| std::cmp::Reverse(interval.length()));
-        let shortest = longest[INTERVALS - 1].length();
-        rows.retain(|interval| interval.length() >= shortest);
+    let mut lines = part(log, &wait.before, "wait", all);
+    if !wait.after.is_empty() {
+        lines.extend(part(log, &wait.after, "after the start", all));
     }
-    let shown: u64 = rows.iter().map(|interval| interval.length().0).sum();
-    let total: u64 = wait.before.iter().chain(&wait.after).map(|interval| interval.length().0).sum();
-    let mut lines: Vec<Vec<String>> = rows.iter().map(|interval| line(log, interval)).collect();
-    if rows.len() < wait.before.len() + wait.after.len() {
-        let others = (wait.before.len() + wait.after.len() - rows.len()) as u64;
-        let text = format!("{} (--all)", count(others, "shorter interval"));
-        lines.push(vec![String::new(), String::new(), seconds(total - shown), text, String::new()]);
-    }
-    lines.push(vec![String::new(), String::new(), seconds(total), "total".to_owned(), String::new()]);
     let header = [
         ("from_s", Alignment::Right),
         ("to_s", Alignment::Right),
@@ -334,6 +327,28 @@ fn table(log: &WaitReport, wait: &JobWait, all: bool) -> Grid {
         ("held by", Alignment::Left),
     ];
     Grid::new(header.map(|(name, alignment)| (name.to_owned(), alignment)).to_vec(), lines)
+}
+
+/// Returns the lines of some intervals and of their sum; without `all` only the longest intervals.
+fn part(log: &WaitReport, intervals: &[WaitInterval], sum: &str, all: bool) -> Vec<Vec<String>> {
+    let mut shown: Vec<usize> = (0..intervals.len()).collect();
+    if !all && shown.len() > INTERVALS {
+        shown.sort_by_key(|at| std::cmp::Reverse(intervals[*at].length()));
+        shown.truncate(INTERVALS);
+        shown.sort_unstable();
+    }
+    let length = |at: &usize| intervals[*at].length().0;
+    let (total, printed): (u64, u64) =
+        ((0..intervals.len()).map(|at| length(&at)).sum(), shown.iter().map(length).sum());
+    let mut lines: Vec<Vec<String>> = shown.iter().map(|at| line(log, &intervals[*at])).collect();
+    let mut closing =
+        |us: u64, text: String| lines.push(vec![String::new(), String::new(), seconds(us), text, String::new()]);
+    if shown.len() < intervals.len() {
+        let others = count((intervals.len() - shown.len()) as u64, "shorter interval");
+        closing(total - printed, format!("{others} (--all)"));
+    }
+    closing(total, sum.to_owned());
+    lines
 }
 
 fn line(log: &WaitReport, interval: &WaitInterval) -> Vec<String> {

@@ -9,13 +9,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Mutex;
 
-use plimsoll_runs::{Intervention, Shake, WaitLog};
+use plimsoll_runs::{Intervention, JobWait, Shake, StartLog};
 use rayon::prelude::*;
 
 use super::observe::RepeatedRun;
 use super::plan::Plan;
-use crate::cluster::Placement;
-use crate::engine::WatchedJobs;
+use crate::cluster::{ClusterSpec, MachineGroup, Placement, Speed};
 use crate::error::{Error, Result};
 use crate::metrics::{Interval, mean_interval};
 use crate::units::Time;
@@ -48,7 +47,9 @@ impl Cause {
             Cause::Job(job) => format!("{job} is not submitted"),
             Cause::Rule => "the policy admits every task, with the same ranks".to_owned(),
             Cause::Gang => "the tasks of all gangs start one by one".to_owned(),
-            Cause::Fragmentation => "all machines form one pool".to_owned(),
+            Cause::Fragmentation => {
+                "all machines form one pool, without labels, locations and single devices".to_owned()
+            }
             Cause::Machines(1) => "one machine more of the most frequent kind".to_owned(),
             Cause::Machines(count) => format!("{count} machines more of the most frequent kind"),
         }
@@ -100,6 +101,9 @@ pub struct Shakes {
     pub millionths: u32,
 }
 
+/// The largest number of perturbations.
+const SHAKES_MOST: u32 = 1000;
+
 /// The effect of one cause on the wait of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CauseEffect {
@@ -107,19 +111,54 @@ pub struct CauseEffect {
     pub cause: Cause,
     /// The wait without the cause in microseconds; `None` if the job did not start.
     pub without_us: Option<u64>,
-    /// The mean change of the wait over the perturbations in seconds, with its 95 % interval; `None` if the job did not start in a run, or
-    /// without perturbations.
-    pub change_s: Option<Interval>,
+    /// The change of the wait under each perturbation in seconds; `None` if the job did not start in a run.
+    pub changes_s: Option<Vec<f64>>,
     /// The Shapley value in seconds: the part of the wait that is attributed to the cause. `None` if the job did not start in a run.
     pub share_s: Option<f64>,
 }
 
+/// Whether the change of a wait persists under small perturbations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Robustness {
+    /// The wait never changes.
+    NoEffect,
+    /// All changes have one sign, and the interval of their mean excludes zero.
+    Robust,
+    /// All changes have one sign or are zero, and the interval of their mean includes zero.
+    Unclear,
+    /// The wait increases under some perturbations, and decreases under others.
+    SignChanges,
+}
+
+impl Robustness {
+    /// Returns the verdict in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Robustness::NoEffect => "no effect",
+            Robustness::Robust => "robust",
+            Robustness::Unclear => "not robust: the interval includes 0",
+            Robustness::SignChanges => "not robust: the sign changes",
+        }
+    }
+}
+
 impl CauseEffect {
-    /// Returns whether the change has the same sign under all small perturbations, as far as the interval shows. `None` without an
-    /// interval.
-    pub fn is_robust(&self) -> Option<bool> {
-        let Interval { low: Some(low), high: Some(high), .. } = self.change_s? else { return None };
-        Some(low > 0.0 || high < 0.0)
+    /// Returns the mean change over the perturbations in seconds, with its 95 % interval.
+    pub fn change_s(&self) -> Option<Interval> {
+        mean_interval(self.changes_s.as_ref()?, 0.95)
+    }
+
+    /// Returns whether the change persists under the perturbations; `None` with fewer than two of them.
+    pub fn robustness(&self) -> Option<Robustness> {
+        let changes = self.changes_s.as_ref()?;
+        let Interval { low: Some(low), high: Some(high), .. } = self.change_s()? else { return None };
+        let (more, less) = (changes.iter().any(|change| *change > 0.0), changes.iter().any(|change| *change < 0.0));
+        Some(match (more, less) {
+            (false, false) => Robustness::NoEffect,
+            (true, true) => Robustness::SignChanges,
+            _ if low > 0.0 || high < 0.0 => Robustness::Robust,
+            _ => Robustness::Unclear,
+        })
     }
 }
 
@@ -143,19 +182,27 @@ pub struct Attribution {
 /// of the runs.
 pub fn attribute(
     run: &RepeatedRun,
-    job: &str,
-    user: &str,
+    explained: &JobWait,
     causes: &[Cause],
     shakes: Shakes,
     heartbeat: &(dyn Fn(Time, u64) -> Result<()> + Sync),
 ) -> Result<Attribution> {
+    let (job, user) = (explained.job.as_str(), explained.user.as_str());
+    if explained.start.is_none() {
+        let expected = "a job that starts: the wait of a job that never starts has no length";
+        return Err(Error::plan("--without", format!("'{job}'"), expected));
+    }
     if causes.len() > CAUSES_MOST {
         let expected = format!("at most {CAUSES_MOST} causes: all of their combinations are simulated");
         return Err(Error::plan("--without", format!("{} causes", causes.len()), expected));
     }
-    for cause in causes {
-        check(cause, run, job, user)?;
+    if shakes.count > SHAKES_MOST {
+        return Err(Error::plan("--shakes", shakes.count, format!("at most {SHAKES_MOST}")));
     }
+    for cause in causes {
+        check(cause, run, (job, user))?;
+    }
+    check_names(causes, run)?;
     let subsets = 1usize << causes.len();
     // The unperturbed runs of all subsets, then for each perturbation the original run and the single removals.
     let single = || std::iter::once(0).chain((0..causes.len()).map(|at| 1 << at));
@@ -165,16 +212,12 @@ pub fn attribute(
     wanted.par_iter().enumerate().try_for_each(|(at, (set, seed))| {
         let removed = causes.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0).map(|(_, cause)| cause);
         let shake = seed.map(|seed| Shake { seed, millionths: shakes.millionths });
-        let wait = wait(run, job, removed, shake, heartbeat)?;
+        let wait = wait(run, explained, removed, shake, heartbeat)?;
         waits.lock().map_err(|_| Error::Interrupted)?[at] = Some(wait);
         Ok::<(), Error>(())
     })?;
     let waits = waits.into_inner().map_err(|_| Error::Interrupted)?;
     let wait = |at: usize| waits[at].flatten();
-    let Some(wait_us) = wait(0) else {
-        let expected = "a job that starts: the wait of a job that never starts has no length";
-        return Err(Error::plan("--without", format!("'{job}'"), expected));
-    };
     let by_set: Option<Vec<u64>> = (0..subsets).map(wait).collect();
     let shares = by_set.map(|waits| shapley(causes.len(), &waits));
     let per_shake = causes.len() + 1;
@@ -189,45 +232,75 @@ pub fn attribute(
         CauseEffect {
             cause: cause.clone(),
             without_us: wait(1 << at),
-            change_s: changes.and_then(|changes| mean_interval(&changes, 0.95)),
+            changes_s: changes,
             share_s: shares.as_ref().map(|shares| shares[at]),
         }
     };
     Ok(Attribution {
-        wait_us,
+        wait_us: explained.wait().0,
         remainder_us: wait(subsets - 1),
         effects: causes.iter().enumerate().map(effect).collect(),
         runs: wanted.len(),
     })
 }
 
-/// Checks that a run has a cause. Errors: [`Error::Plan`].
-fn check(cause: &Cause, run: &RepeatedRun, job: &str, user: &str) -> Result<()> {
+/// Checks that a run has a cause, which is not the explained job or its user. Errors: [`Error::Plan`].
+fn check(cause: &Cause, run: &RepeatedRun, (job, user): (&str, &str)) -> Result<()> {
     let plan = run.plan();
     let refuse = |expected: &str| Err(Error::plan("--without", format!("'{cause}'"), expected));
+    let placed = plan.options.placement != Placement::Pooled;
+    let eventful = placed && !plan.cluster.events.events.is_empty();
     match cause {
+        _ if plan.workload.submissions_depend_on_policy() => {
+            refuse("a workload without a closed loop: its later submissions depend on the waits")
+        }
         Cause::User(removed) if removed == user => refuse("another user: the job itself belongs to this one"),
         Cause::Job(removed) if removed == job => refuse("another job than the explained one"),
-        Cause::User(_) | Cause::Job(_) if plan.workload.submissions_depend_on_policy() => {
-            refuse("a workload without a closed loop: later submissions depend on the removed ones")
+        Cause::Rule if run.plans_machines()? => {
+            refuse("a policy that ranks users: this one plans machines in cycles, and its limits are part of the plan")
         }
-        Cause::Fragmentation if plan.options.placement == Placement::Pooled => {
-            refuse("a run with machines: this one is pooled and has no fragmentation")
+        Cause::Fragmentation if !placed => refuse("a run with machines: this one is pooled and has no fragmentation"),
+        Cause::Fragmentation if eventful || plan.cluster.groups.iter().any(|group| group.speed != Speed::default()) => {
+            refuse("a run without machine events and speeds, which a pool does not have")
         }
-        Cause::Machines(_) if !plan.cluster.events.events.is_empty() => {
-            refuse("a run without machine events, which name machines by number")
-        }
-        Cause::Machines(_) if plan.options.placement != Placement::Pooled && !plan.cluster.names.is_empty() => {
-            refuse("a run without named machines")
-        }
+        Cause::Machines(_) if eventful => refuse("a run without machine events, which name machines by number"),
+        Cause::Machines(_) if placed && !plan.cluster.names.is_empty() => refuse("a run without named machines"),
         _ => Ok(()),
     }
 }
 
-/// Returns the wait of a job in microseconds without some causes; `None` if it did not start.
+/// Checks that the workload has the users and jobs of some causes. Reads the rows if there are any. Errors: [`Error::Plan`], and those of
+/// the workload.
+fn check_names(causes: &[Cause], run: &RepeatedRun) -> Result<()> {
+    let mut missing: Vec<&Cause> =
+        causes.iter().filter(|cause| matches!(cause, Cause::User(_) | Cause::Job(_))).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut source = run.source()?;
+    while !missing.is_empty()
+        && let Some(set) = source.next_set()?
+    {
+        let (user, job) = (source.users().name(set.user.0), source.job_names().text(&source.job_name()));
+        missing.retain(|cause| match cause {
+            Cause::User(name) => name != user,
+            Cause::Job(name) => *name != job,
+            _ => false,
+        });
+    }
+    match missing.first() {
+        None => Ok(()),
+        Some(cause) => {
+            let kind = if matches!(cause, Cause::User(_)) { "user" } else { "job" };
+            Err(Error::plan("--without", format!("'{cause}'"), format!("the name of a {kind} of the workload")))
+        }
+    }
+}
+
+/// Returns the wait of a job without some causes in microseconds, counted from its original submission; `None` if it did not start.
 fn wait<'c>(
     run: &RepeatedRun,
-    job: &str,
+    explained: &JobWait,
     removed: impl Iterator<Item = &'c Cause>,
     shake: Option<Shake>,
     heartbeat: &(dyn Fn(Time, u64) -> Result<()> + Sync),
@@ -245,20 +318,25 @@ fn wait<'c>(
             }
             Cause::Machines(count) => {
                 let cluster = &mut plan.get_or_insert_with(|| run.plan().clone()).cluster;
-                // The first one of equally frequent kinds.
-                let kind = cluster.groups.iter().rev().max_by_key(|group| group.count).cloned();
-                if let Some(mut more) = kind {
-                    more.count = *count;
-                    cluster.groups.push(more);
-                }
+                let more = most_frequent(cluster).map(|kind| MachineGroup { count: *count, ..kind.clone() });
+                cluster.groups.extend(more);
             }
         }
     }
-    let mut log = WaitLog::new(WatchedJobs::Named(std::iter::once(job.to_owned()).collect()));
+    let mut log = StartLog::new(&explained.job);
     let plan = plan.as_ref().unwrap_or(run.plan());
-    let summary = run.observe(plan, Some(&intervention), &mut log, &mut |now, launched| heartbeat(now, launched))?;
-    let waits = log.finish(summary.outcome.end).waits;
-    Ok(waits.first().filter(|wait| wait.start.is_some()).map(|wait| wait.wait().0))
+    run.observe(plan, Some(&intervention), &mut log, &mut |now, launched| heartbeat(now, launched))?;
+    Ok(log.start().map(|start| start.0.saturating_sub(explained.submit.0)))
+}
+
+/// Returns a group of the most frequent kind of machine; of equally frequent kinds the first.
+fn most_frequent(cluster: &ClusterSpec) -> Option<&MachineGroup> {
+    let kind = |group: &MachineGroup| MachineGroup { count: 1, ..group.clone() };
+    let total = |group: &&MachineGroup| -> u64 {
+        let same = cluster.groups.iter().filter(|other| kind(other) == kind(group));
+        same.map(|group| u64::from(group.count)).sum()
+    };
+    cluster.groups.iter().rev().max_by_key(total)
 }
 
 /// Returns the Shapley values in seconds. `waits` has the wait without each set of causes, by the bits of the set. The values add up to

@@ -24,7 +24,7 @@ pub mod study;
 pub mod workload;
 
 pub use crate::metrics::Window;
-pub use attribution::{Attribution, Cause, CauseEffect, Shakes, attribute, parse_causes};
+pub use attribution::{Attribution, Cause, CauseEffect, Robustness, Shakes, attribute, parse_causes};
 pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};

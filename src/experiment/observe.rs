@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll_runs::{Intervention, Observer, SharedSupply, simulate_observed};
+use plimsoll_runs::{Intervention, Observer, RunEnvironment, SharedSupply, simulate_observed};
 
 use super::plan::Plan;
 use super::study::Study;
@@ -13,6 +13,7 @@ use crate::output::provenance::COMMIT;
 use crate::output::receipt::Receipt;
 use crate::output::{files, sealed};
 use crate::units::Time;
+use crate::workload::Source;
 
 /// A run of a study: the indices of its cell, its policy and its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +93,18 @@ impl<'a> RepeatedRun<'a> {
     /// Returns the plan of the run.
     pub fn plan(&self) -> &'a Plan {
         &self.study.cells[self.run.cell]
+    }
+
+    /// Returns the rows of the workload. Errors: those of the workload.
+    pub fn source(&self) -> Result<Box<dyn Source + '_>> {
+        self.supply.source().map_err(|error| self.study.located(self.run.cell, error))
+    }
+
+    /// Returns whether the policy plans the machines of launches. Errors: those of the workload, the machines and the policy.
+    pub fn plans_machines(&self) -> Result<bool> {
+        let plan = self.plan();
+        let environment = RunEnvironment::new(&plan.cluster, plan.weights.as_ref(), self.source()?.dims())?;
+        Ok(environment.policy(&plan.policies[self.run.policy], plan.options.placement)?.needs().nominates)
     }
 
     /// Executes the run under a plan, perhaps with an intervention, without tables. `plan` may have other engine options and another

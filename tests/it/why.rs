@@ -327,3 +327,60 @@ fn stored_results_are_explained_and_forged_ones_refused() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("wait_mean_s"), "{}", said(&output));
 }
+
+/// The shares of all causes and the wait without them add up to the wait. Two executions have the same bytes on any number of threads.
+#[test]
+fn attribution_adds_up() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut trace = "job,user,submit_s,duration_s,tasks,cpu,memory_gib,gang\n".to_owned();
+    for (at, user) in ["a", "b", "c"].iter().cycle().take(24).enumerate() {
+        trace +=
+            &format!("j{at},{user},{},{},{},1,{},{}\n", 3 * at, 20 + 7 * (at % 5), 1 + at % 4, 1 + at % 3, at % 6 == 5);
+    }
+    std::fs::write(dir.path().join("t.csv"), trace).expect("a temporary file is writable");
+    let explain = |job: &str, threads: &str| {
+        let mut command = plimsoll(&["why", "t.csv", job, "--machines", "2x2c4g", "--placement", "first-fit"]);
+        let causes =
+            ["user=a", "gang", "fragmentation", "machines=+1"].into_iter().flat_map(|cause| ["--without", cause]);
+        command.args(["--policy", "fifo", "--shakes", "2", "--format", "json"]).args(causes);
+        run(command.env("RAYON_NUM_THREADS", threads).current_dir(dir.path())).stdout
+    };
+    let mut effects = 0;
+    for job in ["j5", "j13", "j20", "j23"] {
+        let bytes = explain(job, "1");
+        assert_eq!(bytes, explain(job, "2"));
+        let json: Value = serde_json::from_slice(&bytes).expect("JSON");
+        let attribution = &json["attribution"];
+        // All combinations of four causes, and five runs for each of two perturbations.
+        assert_eq!(attribution["runs"], 26);
+        let seconds = |key: &str| attribution[key].as_f64().expect("a wait") / 1e6;
+        let causes = attribution["causes"].as_array().expect("a list");
+        let shares: Vec<f64> = causes.iter().map(|cause| cause["share_s"].as_f64().expect("a share")).collect();
+        let sum: f64 = shares.iter().sum::<f64>() + seconds("remainder_us");
+        assert!((sum - seconds("wait_us")).abs() < 1e-6, "{job}: {sum} {attribution}");
+        assert_eq!(attribution["wait_us"], json["jobs"][0]["wait_us"]);
+        effects += shares.iter().filter(|share| **share > 0.0).count();
+    }
+    assert!(effects > 6, "only {effects} causes have an effect");
+}
+
+/// Causes that the run does not have are refused.
+#[test]
+fn causes_that_cannot_be_removed_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(dir.path().join("t.csv"), PLANTED[0].trace).expect("a temporary file is writable");
+    let cases: [(&[&str], &str); 6] = [
+        (&["--without", "load"], "user=NAME, job=NAME, rule, gang, fragmentation or machines=+N"),
+        (&["--without", "user=victim"], "another user"),
+        (&["--without", "job=small"], "another job"),
+        (&["--without", "fragmentation"], "pooled"),
+        (&["--without", "rule", "--without", "rule"], "each cause once"),
+        (&["--without", "rule", "--shake", "80"], "0 to 50"),
+    ];
+    for (args, part) in cases {
+        let mut command = plimsoll(&["why", "t.csv", "small"]);
+        let output = run(command.args(PLANTED[0].options).args(args).current_dir(dir.path()));
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        assert!(said(&output).replace("\n       ", " ").contains(part), "{args:?}: {}", said(&output));
+    }
+}

@@ -428,7 +428,9 @@ impl Recorder for EventLog {
             Turn::NotAdmitted(Reason::Quota { group, resource, short }) => {
                 self.waits.insert(row, Why::Quota(group, resource.into(), short));
             }
-            Turn::NotAdmitted(Reason::Rule(words)) => drop(self.waits.insert(row, Why::Rule(words))),
+            Turn::NotAdmitted(Reason::Rule(words) | Reason::NoRoom(words)) => {
+                drop(self.waits.insert(row, Why::Rule(words)))
+            }
             Turn::Displaced(cause) => self.causes.push((row, cause.user, cause.rule)),
             Turn::Waits(_) => {}
         }

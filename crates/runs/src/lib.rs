@@ -28,5 +28,5 @@ pub use shared::{Key, Lease, SharedSupply, Supplies};
 pub use simulate::{RunEnvironment, Simulated, Simulation, simulate, simulate_observed};
 pub use sinks::{Destination, columns};
 pub use supply::Supply;
-pub use wait_log::{JobWait, NoObserver, Observer, WaitInterval, WaitLog};
+pub use wait_log::{JobWait, NoObserver, Observer, StartLog, WaitInterval, WaitLog};
 pub use wait_text::WaitReport;

@@ -167,6 +167,9 @@ pub fn simulate_observed(
     observer.begin(&mut engine);
     while let Some(now) = engine.step()? {
         observer.instant(&mut engine, now)?;
+        if observer.is_done() {
+            break;
+        }
     }
     let outcome = engine.finish()?;
     let held = source.held_jobs();

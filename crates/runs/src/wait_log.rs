@@ -4,18 +4,25 @@
 //! row that may start; consecutive instants with the same reason are one interval. The intervals before the first start of a job add up
 //! to its wait, to the microsecond.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::wait_text::WaitReport;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
-use plimsoll_sim::engine::{BlockReason, BlockedTasks, Engine, MachineScope, MissingRoom, StoppedTasks, WatchedJobs};
+use plimsoll_sim::engine::{
+    BlockReason, BlockedTasks, Engine, MachineScope, MissingRoom, StoppedTasks, WatchedJob, WatchedJobs,
+};
 use plimsoll_sim::policy::Reason;
 
 /// Receives the engine of a run after every instant.
 pub trait Observer {
     /// Prepares the engine before the first instant.
     fn begin(&mut self, _engine: &mut Engine) {}
+
+    /// Returns whether the run may end, because the observer needs no further instant.
+    fn is_done(&self) -> bool {
+        false
+    }
 
     /// Reads the state after an instant. Errors: they end the run.
     fn instant(&mut self, _engine: &mut Engine, _now: Time) -> Result<()> {
@@ -48,6 +55,18 @@ pub struct JobWait {
 }
 
 impl JobWait {
+    fn new(job: &WatchedJob, engine: &Engine) -> JobWait {
+        JobWait {
+            job: job.name.clone(),
+            user: engine.user_name(job.user).to_owned(),
+            submit: job.submit,
+            start: job.start,
+            before: Vec::new(),
+            after: Vec::new(),
+            stops: Vec::new(),
+        }
+    }
+
     /// Returns the wait until the first start, or until the end of the run.
     pub fn wait(&self) -> Span {
         Span(self.before.iter().map(|interval| interval.length().0).sum())
@@ -99,9 +118,9 @@ impl WaitInterval {
         means
     }
 
-    /// Returns whether another interval has the same cause: reason, resource, group and place.
+    /// Returns whether another interval has the same cause: reason, and group or place. The missing resources may differ.
     pub(crate) fn has_cause_of(&self, other: &WaitInterval) -> bool {
-        let same = match (&self.reason, &other.reason) {
+        match (&self.reason, &other.reason) {
             (BlockReason::Rule(one), BlockReason::Rule(other)) => match (one, other) {
                 (
                     Reason::Quota { group, resource, .. },
@@ -112,14 +131,16 @@ impl WaitInterval {
             (BlockReason::Place { label, .. }, BlockReason::Place { label: other, .. }) => label == other,
             (BlockReason::Victims { machine, .. }, BlockReason::Victims { machine: other, .. }) => machine == other,
             (one, other) => one.row() == other.row(),
-        };
-        let resource = |reason: &BlockReason| reason.missing().and_then(|missing| missing.resource);
-        same && resource(&self.reason) == resource(&other.reason)
+        }
     }
 
     /// Returns whether the next interval continues this one.
     fn continues(&self, next: &WaitInterval) -> bool {
-        self.has_cause_of(next) && self.attempt == next.attempt && self.to == next.from
+        let missing = |reason: &BlockReason| reason.missing().map(|missing| missing.resource);
+        self.has_cause_of(next)
+            && missing(&self.reason) == missing(&next.reason)
+            && self.attempt == next.attempt
+            && self.to == next.from
     }
 
     fn extend(&mut self, next: WaitInterval) {
@@ -228,24 +249,12 @@ impl Observer for WaitLog {
         }
         let mut held = BTreeMap::new();
         let watched = engine.watched();
-        let live: BTreeSet<JobId> = watched.iter().map(|job| job.id).collect();
         for job in watched {
             let tasks = blocked.remove(&job.id).unwrap_or_default();
             let present = present(engine, tasks, job.start.is_some(), (job.id, now), &mut held);
-            let new = || JobWait {
-                job: job.name.clone(),
-                user: engine.user_name(job.user).to_owned(),
-                submit: job.submit,
-                start: None,
-                before: Vec::new(),
-                after: Vec::new(),
-                stops: Vec::new(),
-            };
             match self.open.get_mut(&job.id) {
                 Some((wait, old)) => (wait.start, *old) = (job.start, present),
-                None => {
-                    self.open.insert(job.id, (JobWait { start: job.start, ..new() }, present));
-                }
+                None => drop(self.open.insert(job.id, (JobWait::new(&job, engine), present))),
             }
         }
         for stop in engine.take_watched_stops() {
@@ -253,13 +262,45 @@ impl Observer for WaitLog {
                 wait.stops.push(stop);
             }
         }
-        let over: Vec<JobId> = self.open.keys().filter(|id| !live.contains(id)).copied().collect();
-        for id in over {
-            if let Some((wait, _)) = self.open.remove(&id) {
-                // A job whose tasks all took no time started and ended at this instant.
-                self.ended.push(JobWait { start: wait.start.or(Some(now)), ..wait });
-            }
+        // A job may be submitted and end at one instant.
+        for job in engine.take_watched_ends() {
+            let wait = self.open.remove(&job.id).map_or_else(|| JobWait::new(&job, engine), |(wait, _)| wait);
+            self.ended.push(JobWait { start: job.start, ..wait });
         }
+        Ok(())
+    }
+}
+
+/// Records the start of one job, and then ends the run.
+pub struct StartLog {
+    job: String,
+    start: Option<Time>,
+}
+
+impl StartLog {
+    /// Creates a log of the job with this name.
+    pub fn new(job: &str) -> StartLog {
+        StartLog { job: job.to_owned(), start: None }
+    }
+
+    /// Returns the start of the job's first task; `None` if no task started.
+    pub fn start(&self) -> Option<Time> {
+        self.start
+    }
+}
+
+impl Observer for StartLog {
+    fn begin(&mut self, engine: &mut Engine) {
+        engine.watch(WatchedJobs::Named([self.job.clone()].into()));
+    }
+
+    fn is_done(&self) -> bool {
+        self.start.is_some()
+    }
+
+    fn instant(&mut self, engine: &mut Engine, _now: Time) -> Result<()> {
+        let ended = engine.take_watched_ends().into_iter();
+        self.start = ended.chain(engine.watched()).find_map(|job| job.start);
         Ok(())
     }
 }
@@ -303,8 +344,13 @@ fn present(
         let amounts = holders.iter().filter(|(_, amounts)| amounts.0[d] > 0);
         present.holders = amounts.map(|(user, amounts)| (engine.user_name(*user).to_owned(), amounts.0[d])).collect();
     }
-    if let BlockReason::Rule(Reason::Quota { short, .. }) = blocked.reason {
+    if let BlockReason::Rule(Reason::Quota { short, group, resource }) = blocked.reason {
         present.short = short;
+        let holders = engine.holders(engine.all_machines()).into_iter();
+        let holders =
+            holders.map(|(user, amounts)| (engine.user_name(user).to_owned(), amounts.0[usize::from(resource)]));
+        let inside = |user: &str| engine.groups().is_some_and(|tree| tree.contains(group as usize, user));
+        present.holders = holders.filter(|(user, amount)| *amount > 0 && inside(user)).collect();
     }
     present.behind = match &blocked.reason {
         BlockReason::Own { job, .. } => Some(job.clone()),

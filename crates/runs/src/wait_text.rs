@@ -23,12 +23,13 @@ pub struct WaitReport {
 }
 
 /// The number of causes that have a sentence of their own.
-const CAUSES: usize = 3;
+const CAUSES: usize = 2;
 
 /// The number of users that a sentence names.
 const NAMED: usize = 3;
 
 /// The intervals with one cause, and their total length.
+#[derive(Clone)]
 struct WaitCause<'a> {
     intervals: Vec<&'a WaitInterval>,
     total: Span,
@@ -76,13 +77,18 @@ impl WaitReport {
     /// Returns the sentences about the main causes of a wait.
     fn causes(&self, intervals: &[WaitInterval], total: Span) -> Vec<String> {
         let causes = causes(&intervals.iter().collect::<Vec<_>>());
-        let mut sentences: Vec<String> = Vec::new();
+        let (mut sentences, mut named) = (Vec::new(), false);
         for (at, cause) in causes.iter().take(CAUSES).enumerate() {
             let lead = match (causes.len(), at) {
                 (1, _) => "All the time".to_owned(),
                 _ => format!("For {} s ({})", seconds(cause.total), percent(cause.total, total)),
             };
             sentences.push(format!("{lead}, {}.", self.cause(cause)));
+            // The users that held the resource are named once, for the longest cause with a missing resource.
+            if !named && cause.intervals.iter().any(|one| !one.holders.is_empty()) {
+                named = true;
+                sentences.push(self.holders(cause));
+            }
         }
         if causes.len() > CAUSES {
             let rest = &causes[CAUSES..];
@@ -90,9 +96,6 @@ impl WaitReport {
             let names: Vec<&str> = rest.iter().map(|cause| cause.intervals[0].reason.row().name).collect();
             sentences.push(format!("The other {} s have the reasons {}.", seconds(left), names.join(", ")));
         }
-        // The users that held the resource are named once, for the longest cause with a missing resource.
-        let held = causes.iter().take(CAUSES).find(|cause| cause.intervals.iter().any(|one| !one.holders.is_empty()));
-        sentences.extend(held.map(|cause| self.holders(cause)));
         sentences
     }
 
@@ -112,14 +115,20 @@ impl WaitReport {
                 )
             }
             BlockReason::Rule(Reason::Quota { group, resource, .. }) => {
-                let group = self.groups.get(*group as usize).map_or("its group", String::as_str);
+                let group =
+                    self.groups.get(*group as usize).map_or("its queue".to_owned(), |name| format!("group {name}"));
                 let short = self.amount(Some(*resource), mean(cause, |one| one.short));
-                format!("the quota of group {group} was short of {short}")
+                format!("the quota of {group} was short of {short}")
             }
-            BlockReason::Rule(Reason::Rule(rule)) => format!("the policy did not admit it: {rule}"),
-            BlockReason::Own { .. } => format!("another job of its user came first: {}", list(&behind(cause), "job")),
+            BlockReason::Rule(Reason::Rule(rule) | Reason::NoRoom(rule)) => {
+                format!("the policy did not admit it: {rule}")
+            }
+            BlockReason::Own { missing, .. } => {
+                let short = missing.map(|_| format!("; {}", self.short(cause))).unwrap_or_default();
+                format!("another job of its user came first: {}{short}", list(&behind(cause), "job"))
+            }
             BlockReason::Rank(before) => self.ranked(cause, before),
-            BlockReason::Place { label, inside, outside } => {
+            BlockReason::Place { label, inside, outside, .. } => {
                 let place = label.as_ref().map_or("its location".to_owned(), |label| format!("its label '{label}'"));
                 format!(
                     "only machines outside {place} had room: {} had, and the {} that it may use had not",
@@ -127,53 +136,78 @@ impl WaitReport {
                     count(u64::from(*inside), "machine")
                 )
             }
-            BlockReason::Resources(missing) => self.short(cause, missing),
-            BlockReason::Fragmented(missing) => format!(
-                "no machine had {} free, although all machines together had {} free on average",
-                self.amount(missing.resource, u128::from(missing.need)),
-                self.amount(missing.resource, mean(cause, |one| one.free)),
-            ),
-            BlockReason::Gang(missing) => format!(
-                "{} had room of {} that start together, at the beginning; {} were short on average",
-                missing.room,
-                count(u64::from(missing.together), "task"),
-                self.amount(missing.resource, mean(cause, |one| one.short)),
-            ),
-            BlockReason::Scheduler { busy: true } => "it had room, and the scheduler was down or busy".to_owned(),
-            BlockReason::Scheduler { busy: false } => "it had room, and the scheduler had not tried it yet".to_owned(),
+            BlockReason::Resources(_) | BlockReason::Fragmented(_) => self.short(cause),
+            BlockReason::Gang(missing) => {
+                let short = mean(cause, |one| one.short);
+                let short = match short {
+                    0 => "enough was free in total, and not on enough machines".to_owned(),
+                    short => format!("{} more were needed on average", self.amount(missing.resource, short)),
+                };
+                format!(
+                    "{} of the {} that start together had room at the beginning; {short}",
+                    missing.room,
+                    count(u64::from(missing.together), "task"),
+                )
+            }
+            BlockReason::Busy => "it had room, and the scheduler was down or busy".to_owned(),
+            BlockReason::Untried => {
+                "it had room, and the scheduler waited for its next cycle or reserved the room".to_owned()
+            }
             BlockReason::Starting => "the control plane was starting its tasks".to_owned(),
         }
     }
 
     fn ranked(&self, cause: &WaitCause, before: &RankedBefore) -> String {
         let others = count(u64::from(before.users), "other user");
-        let short = match &before.missing {
-            None => "it had room itself, and may not start before them".to_owned(),
-            Some(missing) => self.short(cause, missing),
+        let short = match (&before.missing, &before.first_missing) {
+            (Some(_), _) => self.short(cause),
+            (None, Some(first)) => format!(
+                "it had room itself, but {} lacked {}, and tasks after it had to wait",
+                before.job,
+                self.amount(first.resource, u128::from(first.short))
+            ),
+            (None, None) => "it had room itself, and may not start before them".to_owned(),
         };
         format!(
-            "{} of {others} came first in rank order at the beginning (the next one was of {}); {short}",
+            "{} of {others} came first in rank order at the beginning (next in order: user {}); {short}",
             count(before.tasks, "task"),
             list(&behind(cause), "user")
         )
     }
 
-    fn short(&self, cause: &WaitCause, missing: &MissingRoom) -> String {
+    /// Returns the clause about the resource that was missing for most of the time of a cause.
+    fn short(&self, cause: &WaitCause) -> String {
+        let Some((cause, missing)) = main_resource(cause) else {
+            return "it lacked room for some of the time".to_owned();
+        };
+        let need = self.amount(missing.resource, u128::from(missing.need));
+        let free = mean(&cause, |one| one.free);
+        let total = self.amount(missing.resource, mean(&cause, |one| one.capacity));
+        if missing.in_total {
+            return format!(
+                "each task needs {need}, and {} of {total} was free on average",
+                self.number(missing.resource, free)
+            );
+        }
+        let place = if missing.of_devices { "device" } else { "machine" };
         format!(
-            "each task needs {}, and {} of {} was free on average",
-            self.amount(missing.resource, u128::from(missing.need)),
-            self.number(missing.resource, mean(cause, |one| one.free)),
-            self.amount(missing.resource, mean(cause, |one| one.capacity)),
+            "no {place} had {need} free, although {} of {total} was free in total on average",
+            self.number(missing.resource, free)
         )
     }
 
     /// Returns the sentence about the users that held the missing resource of a cause.
     fn holders(&self, cause: &WaitCause) -> String {
+        let resource = main_resource(cause).map(|(_, missing)| missing.resource);
+        let resource = resource.unwrap_or(match cause.intervals[0].reason {
+            BlockReason::Rule(Reason::Quota { resource, .. }) => Some(resource),
+            _ => None,
+        });
+        let cause = main_resource(cause).map_or_else(|| cause.clone(), |(cause, _)| cause);
         let mut integrals: BTreeMap<&str, u128> = BTreeMap::new();
         for (user, integral) in cause.intervals.iter().flat_map(|one| &one.holders) {
             *integrals.entry(user).or_default() += integral;
         }
-        let resource = cause.intervals.iter().find_map(|one| one.reason.missing()).and_then(|missing| missing.resource);
         let mut held: Vec<(&str, u128)> =
             integrals.into_iter().map(|(user, integral)| (user, rounded(integral, cause.total))).collect();
         held.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
@@ -191,7 +225,7 @@ impl WaitReport {
             1 => " and one other user".to_owned(),
             more => format!(" and {more} other users"),
         };
-        format!("The {name} allocated to {}{more}, on average over this time.", shown.join(", "))
+        format!("During this time the {name} allocated to {}{more}, on average.", shown.join(", "))
     }
 
     /// Returns the name of the cause of a stop, as in the table tasks.
@@ -235,6 +269,20 @@ fn causes<'a>(intervals: &[&'a WaitInterval]) -> Vec<WaitCause<'a>> {
     }
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
     causes
+}
+
+/// Returns the intervals of a cause with the resource that was missing for the longest time, and the missing room in the first of them.
+fn main_resource<'a>(cause: &WaitCause<'a>) -> Option<(WaitCause<'a>, MissingRoom)> {
+    let mut by_resource: BTreeMap<Option<u8>, Vec<&'a WaitInterval>> = BTreeMap::new();
+    for interval in &cause.intervals {
+        if let Some(missing) = interval.reason.missing() {
+            by_resource.entry(missing.resource).or_default().push(interval);
+        }
+    }
+    let total = |intervals: &[&WaitInterval]| Span(intervals.iter().map(|one| one.length().0).sum());
+    let longest = by_resource.into_values().max_by_key(|intervals| total(intervals))?;
+    let missing = longest.first()?.reason.missing()?;
+    Some((WaitCause { total: total(&longest), intervals: longest }, missing))
 }
 
 /// Returns the mean of an integral over the time of a cause.

@@ -29,7 +29,7 @@ pub struct Decided<'a> {
 impl<'a> Decided<'a> {
     fn reason(&self) -> Option<&'a str> {
         match self.decision.turn {
-            Turn::NotAdmitted(Reason::Rule(words)) => Some(words),
+            Turn::NotAdmitted(Reason::Rule(words) | Reason::NoRoom(words)) => Some(words),
             Turn::Displaced(cause) => Some(cause.rule),
             Turn::NotAdmitted(Reason::Quota { .. }) => Some("quota"),
             Turn::Blocked(_) => Some("room"),
@@ -52,7 +52,10 @@ impl<'a> Decided<'a> {
         let (resource, amount) = match self.decision.turn {
             Turn::NotAdmitted(Reason::Quota { resource, short, .. }) => (Some(resource), short),
             Turn::Blocked(short) => short.map(|short| (short.resource, short.amount))?,
-            Turn::NotAdmitted(Reason::Rule(_)) | Turn::Waits(_) | Turn::Launched(_) | Turn::Displaced(_) => {
+            Turn::NotAdmitted(Reason::Rule(_) | Reason::NoRoom(_))
+            | Turn::Waits(_)
+            | Turn::Launched(_)
+            | Turn::Displaced(_) => {
                 return None;
             }
         };

@@ -14,7 +14,7 @@ use plimsoll_policies::Reason;
 
 const FAIRLY: &str = "its queue is above its share, and a job of a lower cost starts in its room";
 const URGENTLY: &str = "a more urgent job starts in its room";
-const NO_ROOM: Reason = Reason::Rule("there is no room, and no other job may be evicted for it");
+const NO_ROOM: Reason = Reason::NoRoom("there is no room, and no other job may be evicted for it");
 
 /// The state of a reclaimed job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

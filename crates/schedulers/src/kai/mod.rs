@@ -161,9 +161,9 @@ impl WaitingWorkload {
     }
 }
 
-const ABOVE_SHARE: Reason = Reason::Rule("there is no room, and its queue would exceed its fair share");
+const ABOVE_SHARE: Reason = Reason::NoRoom("there is no room, and its queue would exceed its fair share");
 const NEXT_CYCLE: Reason = Reason::Rule("a victim leaves room for it, and it starts in the next cycle");
-const NO_VICTIMS: Reason = Reason::Rule("there is no room, and no permitted preemption would help");
+const NO_VICTIMS: Reason = Reason::NoRoom("there is no room, and no permitted preemption would help");
 const NOT_DESERVED: Reason = Reason::Rule("its queue is not preemptible, and would exceed its deserved amount");
 
 impl Kai {

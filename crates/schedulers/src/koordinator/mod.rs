@@ -110,7 +110,7 @@ struct Koordinator {
     named: Vec<usize>,
 }
 
-const NO_ROOM: Reason = Reason::Rule("there is no room");
+const NO_ROOM: Reason = Reason::NoRoom("there is no room");
 const REVOKED: &str = "its group is above its runtime quota";
 const IN_GROUP: &str = "a more urgent pod of its group starts in its room";
 

@@ -230,7 +230,7 @@ struct Volcano {
 const OVERUSED: Reason = Reason::Rule("its queue is at its deserved amount");
 const NOT_DESERVED: Reason = Reason::Rule("its queue would exceed its deserved amount");
 const PROMISED: Reason = Reason::Rule("it waits for its victims to leave; then their room is available to all");
-const NO_VICTIMS: Reason = Reason::Rule("there is no room, and no task is stopped for it");
+const NO_VICTIMS: Reason = Reason::NoRoom("there is no room, and no task is stopped for it");
 
 impl Volcano {
     fn new(plugin: Plugin, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Volcano> {

@@ -137,7 +137,7 @@ struct YarnCapacity {
     limits: Limits,
 }
 
-const NO_ROOM: Reason = Reason::Rule("there is no room");
+const NO_ROOM: Reason = Reason::NoRoom("there is no room");
 const USER_LIMIT: Reason = Reason::Rule("it uses more than its user limit");
 const REFUSED: Reason =
     Reason::Rule("the order of queues proposes it in every cycle, and the maximum of its queue rejects it");

@@ -100,7 +100,7 @@ struct YarnFair {
     named: Vec<u64>,
 }
 
-const NO_ROOM: Reason = Reason::Rule("there is no room, and no preemption would free any");
+const NO_ROOM: Reason = Reason::NoRoom("there is no room, and no preemption would free any");
 
 /// Returns the amount of a resource that a scheduler counts as one unit: whole cores and devices.
 fn unit(dim: &Dim) -> u64 {

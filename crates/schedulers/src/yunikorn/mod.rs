@@ -101,7 +101,7 @@ struct YuniKorn {
     inherits: bool,
 }
 
-const NO_ROOM: Reason = Reason::Rule("there is no room, and no unmet guarantee that permits preemption");
+const NO_ROOM: Reason = Reason::NoRoom("there is no room, and no unmet guarantee that permits preemption");
 const MAKING_ROOM: Reason = Reason::Rule("its victims have to leave first, and their room is available to all");
 
 impl YuniKorn {

@@ -58,6 +58,13 @@ impl GroupTree {
         self.owners.group_of(user)
     }
 
+    /// Returns whether a user belongs to a group, or to a group below it. The index may be that of any partition's copy.
+    pub fn contains(&self, group: usize, user: &str) -> bool {
+        let group = group % (self.groups.len() / self.partitions);
+        let above = |group: &usize| self.groups[*group].parent;
+        std::iter::successors(self.group_of(user), above).any(|other| other == group)
+    }
+
     /// Returns the index of a partition's copy of a group of the default tree.
     pub fn place_in(&self, group: usize, partition: Partition) -> usize {
         partition.index() * (self.groups.len() / self.partitions) + group

@@ -90,6 +90,8 @@ pub enum Reason {
     },
     /// A rule of the policy, in its wording.
     Rule(&'static str),
+    /// A policy that plans machines found none with room; its wording states why it did not make room either.
+    NoRoom(&'static str),
 }
 
 /// A machine that a task might start on; a pooled cluster is one machine.

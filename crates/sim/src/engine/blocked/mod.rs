@@ -15,7 +15,7 @@ use super::kernel::{Kernel, LineKey, QueueId, QueueState, ScopeId, SetSlot, Stop
 use super::round::OnBlocked;
 use crate::cluster::Cluster;
 use crate::policy::{GroupTree, Lens, Reason, Verdict};
-use plimsoll_base::units::{JobId, MachineId, Resources, Time, UserId};
+use plimsoll_base::units::{JobId, MAX_DIMS, MachineId, Resources, Time, UserId};
 
 /// Waiting tasks of one row of a watched job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,11 @@ impl Engine<'_> {
         self.kernel.watched_jobs()
     }
 
+    /// Removes and returns the watched jobs that have ended since the last call.
+    pub fn take_watched_ends(&mut self) -> Vec<WatchedJob> {
+        self.kernel.take_watched_ends()
+    }
+
     /// Removes and returns the stops of watched jobs since the last call.
     pub fn take_watched_stops(&mut self) -> Vec<StoppedTasks> {
         self.kernel.take_watched_stops()
@@ -79,16 +84,17 @@ impl Engine<'_> {
         MachineScope(ScopeId::WHOLE)
     }
 
-    /// Returns the amounts that the running tasks of each user reserve on the machines of a scope, through the policy's lens.
+    /// Returns the amounts that the running tasks of each user reserve on the present machines of a scope, through the policy's lens.
     pub fn holders(&self, machines: MachineScope) -> BTreeMap<UserId, Resources> {
         let (kernel, MachineScope(scope)) = (&self.kernel, machines);
         let mut holders: BTreeMap<UserId, Resources> = BTreeMap::new();
-        if scope == ScopeId::WHOLE {
-            let books = kernel.books();
+        let books = kernel.books();
+        if scope == ScopeId::WHOLE && present(kernel, scope).count() == kernel.machines().len() {
             let users = (0..books.users() as u32).map(UserId).filter(|user| books.running(*user) > 0);
             return users.map(|user| (user, Resources::from_slice(books.allocated(user)))).collect();
         }
-        for tasks in kernel.all_running().filter(|tasks| kernel.scopes().contains(scope, tasks.machine)) {
+        let there = |machine| kernel.machines().is_present(machine) && kernel.scopes().contains(scope, machine);
+        for tasks in kernel.all_running().filter(|tasks| there(tasks.machine)) {
             *holders.entry(kernel.set(tasks.set).user).or_default() +=
                 kernel.footprint(tasks.set).times(tasks.count.get());
         }
@@ -142,28 +148,18 @@ impl Engine<'_> {
         if let Some((asked, machine, missing)) = self.extensions.asked_for(kernel, slot) {
             return BlockReason::Victims { asked, machine, missing };
         }
-        if let Some(reason) = refusal(kernel, slot) {
-            return BlockReason::Rule(reason);
-        }
         let missing = missing_room(kernel, slot, self.extensions.gathered(slot, kernel));
-        let busy = !self.decides();
-        if missing.is_none() && busy {
-            return BlockReason::Scheduler { busy };
+        match refusal(kernel, slot) {
+            // A policy that plans machines has a rank only for planned launches.
+            Some(Reason::NoRoom(_)) if missing.is_some() => return lack_of_room(kernel, slot, missing),
+            Some(reason) => return BlockReason::Rule(reason),
+            None if missing.is_none() && !self.decides() => return BlockReason::Busy,
+            None => {}
         }
         if head != slot && !self.options.on_blocked.backfills() {
-            return BlockReason::Own { job: kernel.job_name_of(head), missing: missing.map(|(_, missing)| missing) };
+            return BlockReason::Own { job: kernel.job_name_of(head), missing };
         }
-        if let Some(before) = self.ranked_before(slot, missing.as_ref().map(|(_, missing)| *missing)) {
-            return before;
-        }
-        match missing {
-            None => BlockReason::Scheduler { busy },
-            Some((_, missing)) if missing.room > 0 => BlockReason::Gang(missing),
-            Some((lacks, missing)) => place(kernel, slot).unwrap_or(match lacks {
-                Lacks::Total => BlockReason::Resources(missing),
-                Lacks::OnEveryMachine => BlockReason::Fragmented(missing),
-            }),
-        }
+        self.ranked_before(slot, missing).unwrap_or_else(|| lack_of_room(kernel, slot, missing))
     }
 
     /// Returns the reason that other sets come first, if any do that may use the same machines and that the policy admits.
@@ -193,19 +189,21 @@ impl Engine<'_> {
             );
         }
         before.retain(|(other, slot)| *other < key && refusal(kernel, *slot).is_none());
-        let (first_key, first) = before.iter().min()?;
-        if kernel.set(*first).user == user {
-            return Some(BlockReason::Own { job: kernel.job_name_of(*first), missing });
+        let (first_key, first) = before.iter().min().copied()?;
+        if kernel.set(first).user == user {
+            return Some(BlockReason::Own { job: kernel.job_name_of(first), missing });
         }
+        before.retain(|(_, slot)| kernel.set(*slot).user != user);
         let users: BTreeSet<UserId> = before.iter().map(|(_, slot)| kernel.set(*slot).user).collect();
         Some(BlockReason::Rank(RankedBefore {
-            users: users.iter().filter(|other| **other != user).count() as u32,
+            users: users.len() as u32,
             tasks: before.iter().map(|(_, slot)| u64::from(kernel.set(*slot).waiting)).sum(),
-            first: kernel.set(*first).user,
-            job: kernel.job_name_of(*first),
+            first: kernel.set(first).user,
+            job: kernel.job_name_of(first),
             first_rank: first_key.rank,
             rank: key.rank,
             missing,
+            first_missing: missing_room(kernel, first, self.extensions.gathered(first, kernel)),
         }))
     }
 }
@@ -233,20 +231,25 @@ fn overlap(kernel: &Kernel, one: ScopeId, other: ScopeId) -> bool {
         || present(kernel, one).any(|machine| kernel.scopes().contains(other, machine))
 }
 
-/// Whether too little is free in total, or only on each machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lacks {
-    Total,
-    OnEveryMachine,
+/// Returns the reason of a set that comes first in rank order.
+fn lack_of_room(kernel: &Kernel, slot: SetSlot, missing: Option<MissingRoom>) -> BlockReason {
+    match missing {
+        None => BlockReason::Untried,
+        Some(missing) if missing.room > 0 => BlockReason::Gang(missing),
+        Some(missing) => place(kernel, slot, missing).unwrap_or(match missing.in_total {
+            true => BlockReason::Resources(missing),
+            false => BlockReason::Fragmented(missing),
+        }),
+    }
 }
 
 /// Returns the room that a set lacks; `None` if its next task, or all tasks of a gang, have room. A gang may have reserved room for
 /// `gathered` of its tasks.
-fn missing_room(kernel: &Kernel, slot: SetSlot, gathered: u32) -> Option<(Lacks, MissingRoom)> {
+fn missing_room(kernel: &Kernel, slot: SetSlot, gathered: u32) -> Option<MissingRoom> {
     let set = kernel.set(slot);
     let (together, need) = (if set.gang { set.waiting } else { 1 }, kernel.needs(slot).1);
     let scope = kernel.queues().scope(set.queue);
-    let mut free = [0u128; plimsoll_base::units::MAX_DIMS];
+    let mut free = [0u128; MAX_DIMS];
     let mut room = u64::from(gathered);
     for machine in present(kernel, scope) {
         room = room.saturating_add(kernel.machines().room(machine, need)).min(u64::from(together));
@@ -255,39 +258,34 @@ fn missing_room(kernel: &Kernel, slot: SetSlot, gathered: u32) -> Option<(Lacks,
     if room == u64::from(together) {
         return None;
     }
+    // What the tasks without reserved room need: all of them if one has room, otherwise the next one.
+    let count = if room > 0 { u128::from(together - gathered.min(together)) } else { 1 };
     let needed = || need.iter().enumerate().filter(|(_, need)| **need > 0);
-    // In total, the resource with the largest missing part of the need.
-    let in_total = needed().filter(|(d, need)| free[*d] < u128::from(**need));
-    let in_total = in_total.max_by(|(a, need_a), (b, need_b)| {
-        let part = |d: usize, need: u64, other: u64| (u128::from(need) - free[d]) * u128::from(other);
-        part(*a, **need_a, **need_b).cmp(&part(*b, **need_b, **need_a)).then(b.cmp(a))
-    });
-    let (lacks, resource, short) = match in_total {
-        Some((d, need)) => (Lacks::Total, d, (u128::from(*need) - free[d]) as u64),
-        None => match kernel.shortage(slot) {
-            Some(short) => (Lacks::OnEveryMachine, usize::from(short.resource.unwrap_or(0)), short.amount),
-            // One task has room, and not all tasks of the gang: the resource that is used up first.
-            None => {
-                let (d, need) = needed().min_by_key(|(d, need)| free[*d] / u128::from(**need))?;
-                let all = u128::from(*need) * u128::from(together);
-                (Lacks::Total, d, u64::try_from(all.saturating_sub(free[d])).unwrap_or(u64::MAX))
-            }
-        },
+    let short = |d: usize, need: u64| (u128::from(need) * count).saturating_sub(free[d]);
+    // The resource with the largest missing part of the need; of equal ones the first.
+    let larger = |(a, need_a): &(usize, &u64), (b, need_b): &(usize, &u64)| {
+        let (one, other) = (short(*a, **need_a), short(*b, **need_b));
+        one.saturating_mul(u128::from(**need_b)).cmp(&other.saturating_mul(u128::from(**need_a))).then(b.cmp(a))
     };
+    let (d, one) = needed().max_by(larger)?;
+    let in_total = short(d, *one);
+    let nearest = if in_total > 0 { None } else { kernel.shortage(slot) };
+    let resource = nearest.and_then(|short| short.resource).map_or(d, usize::from);
     let slots = matches!(kernel.policy().needs().lens, Lens::Slots(_));
-    let missing = MissingRoom {
+    Some(MissingRoom {
         resource: (!slots).then_some(resource as u8),
         need: need[resource],
-        short,
+        short: nearest.map_or(u64::try_from(in_total).unwrap_or(u64::MAX), |short| short.amount),
         free: u64::try_from(free[resource]).unwrap_or(u64::MAX),
         together,
         room: room as u32,
-    };
-    Some((lacks, missing))
+        in_total: in_total > 0,
+        of_devices: kernel.machines().hardware().is_some_and(|hardware| hardware.dims().contains(&resource)),
+    })
 }
 
 /// Returns the reason that only machines outside the scope of a set have room, if some have.
-fn place(kernel: &Kernel, slot: SetSlot) -> Option<BlockReason> {
+fn place(kernel: &Kernel, slot: SetSlot, missing: MissingRoom) -> Option<BlockReason> {
     let scope = kernel.queues().scope(kernel.set(slot).queue);
     if scope == ScopeId::WHOLE {
         return None;
@@ -297,5 +295,5 @@ fn place(kernel: &Kernel, slot: SetSlot) -> Option<BlockReason> {
     let outside = outside.filter(|machine| kernel.machines().room(*machine, need) > 0).count() as u32;
     let label = kernel.scopes().label(scope).map(str::to_owned);
     let inside = present(kernel, scope).count() as u32;
-    (outside > 0).then_some(BlockReason::Place { label, inside, outside })
+    (outside > 0).then_some(BlockReason::Place { label, inside, outside, missing })
 }

@@ -39,20 +39,22 @@ reasons! {
         "Running tasks were asked to make room and have not left",
     RULE "rule" "QOSMaxCpuPerUserLimit, AssocGrpCpuLimit, .." "WaitingForQuota (Kueue)"
         "The policy does not admit the task: a quota of a group, or another rule",
+    BUSY "scheduler-busy" "None" "PendingEvaluation (Kueue)"
+        "The tasks have room, and the scheduler of the control plane is down or busy",
     OWN "behind-own" "Priority" "Pending"
         "Another task set of the same user comes first",
     RANK "behind-others" "Priority" "Pending"
         "Tasks of other users come first in rank order, and may use the same machines",
+    GANG "gang" "Resources" "minMember not met (Volcano)"
+        "Some of the tasks that start together have room, and not all of them",
     PLACE "label-or-place" "BadConstraints, ReqNodeNotAvail" "didn't match Pod's node affinity/selector"
         "Only machines outside its label or location have room",
     RESOURCES "resources" "Resources" "Insufficient cpu, Insufficient memory, .."
         "All machines together have less free than one task needs",
     FRAGMENTED "fragmented" "Resources" "Insufficient cpu, .. on every node"
-        "All machines together have enough free, and no machine has room",
-    GANG "gang" "Resources" "minMember not met (Volcano)"
-        "Some of the tasks that start together have room, and not all of them",
-    SCHEDULER "scheduler" "None" "PendingEvaluation (Kueue)"
-        "The tasks have room, and the scheduler does not start them: it is down or busy, or waits for its next cycle",
+        "All machines together have enough free, and no machine (or no device) has room",
+    UNTRIED "untried" "None" "PendingEvaluation (Kueue)"
+        "The tasks have room and come first, and the scheduler waits for its next cycle or reserves the room",
     STARTING "starting" "Prolog" "ContainerCreating"
         "The tasks were granted, and the control plane has not started them",
 }
@@ -96,6 +98,8 @@ pub enum BlockReason {
         inside: u32,
         /// Number of machines outside the scope that have room for a task.
         outside: u32,
+        /// The room that is missing in the scope.
+        missing: MissingRoom,
     },
     /// Too little is free in total.
     Resources(MissingRoom),
@@ -103,11 +107,10 @@ pub enum BlockReason {
     Fragmented(MissingRoom),
     /// Not all tasks of a gang have room.
     Gang(MissingRoom),
-    /// The tasks have room, and the scheduler does not start them.
-    Scheduler {
-        /// Whether the scheduler of the control plane is down or busy.
-        busy: bool,
-    },
+    /// The tasks have room, and the scheduler of the control plane is down or busy.
+    Busy,
+    /// The tasks have room and come first, and the scheduler does not start them.
+    Untried,
     /// The tasks were granted, and the control plane has not started them.
     Starting,
 }
@@ -128,7 +131,8 @@ impl BlockReason {
             BlockReason::Resources(_) => &RESOURCES,
             BlockReason::Fragmented(_) => &FRAGMENTED,
             BlockReason::Gang(_) => &GANG,
-            BlockReason::Scheduler { .. } => &SCHEDULER,
+            BlockReason::Busy => &BUSY,
+            BlockReason::Untried => &UNTRIED,
             BlockReason::Starting => &STARTING,
         }
     }
@@ -137,9 +141,10 @@ impl BlockReason {
     pub fn missing(&self) -> Option<MissingRoom> {
         match self {
             BlockReason::Own { missing, .. } | BlockReason::Rank(RankedBefore { missing, .. }) => *missing,
-            BlockReason::Resources(missing) | BlockReason::Fragmented(missing) | BlockReason::Gang(missing) => {
-                Some(*missing)
-            }
+            BlockReason::Resources(missing)
+            | BlockReason::Fragmented(missing)
+            | BlockReason::Gang(missing)
+            | BlockReason::Place { missing, .. } => Some(*missing),
             _ => None,
         }
     }
@@ -159,8 +164,12 @@ pub struct MissingRoom {
     pub free: u64,
     /// Number of tasks that start together: 1 unless the set is a gang.
     pub together: u32,
-    /// Number of these tasks that have room.
+    /// Number of these tasks that have room, reserved room included.
     pub room: u32,
+    /// Whether too little is free in total; otherwise no machine, or no device, has enough.
+    pub in_total: bool,
+    /// Whether the resource consists of devices.
+    pub of_devices: bool,
 }
 
 /// The queues of other users that come first in rank order and may use the same machines.
@@ -168,7 +177,7 @@ pub struct MissingRoom {
 pub struct RankedBefore {
     /// Number of the users.
     pub users: u32,
-    /// Number of tasks in the first sets of their queues.
+    /// Number of waiting tasks in the sets of other users that come first.
     pub tasks: u64,
     /// The user of the first queue.
     pub first: UserId,
@@ -180,4 +189,6 @@ pub struct RankedBefore {
     pub rank: Rank,
     /// The room that is missing for the waiting set itself; `None` if it has room, so that only its position prevents the start.
     pub missing: Option<MissingRoom>,
+    /// The room that is missing for the first set; `None` if it has room.
+    pub first_missing: Option<MissingRoom>,
 }

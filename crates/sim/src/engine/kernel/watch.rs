@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::Kernel;
 use super::ids::{JobSlot, SetSlot};
+use super::jobs::ActiveJob;
 use crate::record::Fate;
 use plimsoll_base::units::{JobId, Time, UserId};
 
@@ -18,7 +19,7 @@ pub enum WatchedJobs {
     Named(BTreeSet<String>),
 }
 
-/// A watched job that has been submitted and has not ended.
+/// A watched job that has been submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchedJob {
     /// Its id.
@@ -64,12 +65,27 @@ pub(super) struct Watch {
     /// Rows of watched jobs that fit no machine: job, row and number of tasks.
     too_large: Vec<(JobId, u64, u32)>,
     stops: Vec<StoppedTasks>,
+    /// Jobs that have ended since the last call of [`Kernel::take_watched_ends`].
+    ended: Vec<WatchedJob>,
 }
 
 impl Watch {
     fn new(jobs: WatchedJobs) -> Watch {
-        Watch { jobs, open: HashMap::new(), sets: Vec::new(), too_large: Vec::new(), stops: Vec::new() }
+        Watch {
+            jobs,
+            open: HashMap::new(),
+            sets: Vec::new(),
+            too_large: Vec::new(),
+            stops: Vec::new(),
+            ended: Vec::new(),
+        }
     }
+}
+
+/// Returns a job as the watch reports it.
+fn watched(job: &ActiveJob, id: JobId, name: String) -> WatchedJob {
+    let start = (job.start != Time::NEVER).then_some(job.start);
+    WatchedJob { id, name, user: job.user, submit: job.submit, start }
 }
 
 impl Kernel<'_> {
@@ -121,23 +137,25 @@ impl Kernel<'_> {
         }
     }
 
-    /// Records that a job has ended; its slot is free for another job.
+    /// Records that a job ends; its slot is about to be freed for another job.
     pub(super) fn watch_end(&mut self, slot: JobSlot) {
-        if let Some(watch) = &mut self.watch
-            && let Some((job, _)) = watch.open.remove(&slot)
-        {
-            watch.too_large.retain(|(of, ..)| *of != job);
+        let Some((id, name)) = self.watch.as_mut().and_then(|watch| watch.open.remove(&slot)) else { return };
+        let job = watched(&self.work.jobs[slot], id, name);
+        if let Some(watch) = &mut self.watch {
+            watch.too_large.retain(|(of, ..)| *of != id);
+            watch.ended.push(job);
         }
+    }
+
+    /// Removes and returns the watched jobs that have ended since the last call, in order.
+    pub fn take_watched_ends(&mut self) -> Vec<WatchedJob> {
+        self.watch.as_mut().map(|watch| std::mem::take(&mut watch.ended)).unwrap_or_default()
     }
 
     /// Returns the watched jobs that have not ended, by id.
     pub fn watched_jobs(&self) -> Vec<WatchedJob> {
         let open = self.watch.iter().flat_map(|watch| &watch.open);
-        let job = |(slot, (id, name)): (&JobSlot, &(JobId, String))| {
-            let job = &self.work.jobs[*slot];
-            let start = (job.start != Time::NEVER).then_some(job.start);
-            WatchedJob { id: *id, name: name.clone(), user: job.user, submit: job.submit, start }
-        };
+        let job = |(slot, (id, name)): (&JobSlot, &(JobId, String))| watched(&self.work.jobs[*slot], *id, name.clone());
         let mut jobs: Vec<WatchedJob> = open.map(job).collect();
         jobs.sort_unstable_by_key(|job| job.id);
         jobs
