@@ -192,7 +192,9 @@ impl Kernel<'_> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.open_job(slot, row.job);
         }
-        self.watch_job(slot);
+        if self.watches() {
+            self.watch_job(slot);
+        }
         appeared.slots.push(slot);
         Ok(slot)
     }
@@ -262,7 +264,9 @@ impl Kernel<'_> {
                 demand: row.demand.slice(self.books.dims()),
                 why: Stuck::TooLarge,
             })?;
-            self.watch_too_large(job, row.row, row.tasks);
+            if self.watches() {
+                self.watch_too_large(job, row.row, row.tasks);
+            }
             return Ok(None);
         }
         let queue = self.work.queues.id(row.user, scope);
@@ -273,7 +277,9 @@ impl Kernel<'_> {
         if let Some(ordered) = &mut self.work.ordered {
             ordered.add(slot, job, &row);
         }
-        self.watch_set(slot);
+        if self.watches() {
+            self.watch_set(slot);
+        }
         Ok(Some((slot, row.after)))
     }
 

@@ -121,7 +121,9 @@ impl Kernel<'_> {
         if self.work.jobs[job].ended() {
             let (id, user) = (self.work.jobs[job].id, self.work.jobs[job].user);
             self.context.recorder.job(&self.work.jobs.record(job, self.context.source.job_names(), Some(self.now)))?;
-            self.watch_end(job);
+            if self.watches() {
+                self.watch_end(job);
+            }
             self.work.jobs.free(job);
             self.context.source.job_finished(id, user, self.now);
             self.changes.push(Change::JobOver(id));

@@ -220,7 +220,9 @@ impl Kernel<'_> {
             }
             self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
             self.changes.push(Change::Again { from: set, slot: again });
-            self.watch_stopped(again, fate);
+            if self.watches() {
+                self.watch_stopped(again, fate);
+            }
             if self.work.sets[again].listed {
                 self.enqueue(again);
             }

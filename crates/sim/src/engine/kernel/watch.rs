@@ -94,11 +94,15 @@ impl Kernel<'_> {
         self.watch = Some(Box::new(Watch::new(jobs)));
     }
 
+    /// Returns whether jobs are watched. The other methods are called only then, so that they do not grow the callers.
+    pub(super) fn watches(&self) -> bool {
+        self.watch.is_some()
+    }
+
     /// Records that a job was opened.
+    #[cold]
+    #[inline(never)]
     pub(super) fn watch_job(&mut self, slot: JobSlot) {
-        if self.watch.is_none() {
-            return;
-        }
         let name = self.job_name(slot);
         let Some(watch) = &mut self.watch else { return };
         if match &watch.jobs {
@@ -110,6 +114,8 @@ impl Kernel<'_> {
     }
 
     /// Records that a set was added to a job.
+    #[cold]
+    #[inline(never)]
     pub(super) fn watch_set(&mut self, slot: SetSlot) {
         let Some(watch) = &mut self.watch else { return };
         let set = &self.work.sets[slot];
@@ -119,6 +125,8 @@ impl Kernel<'_> {
     }
 
     /// Records that a row fits no machine.
+    #[cold]
+    #[inline(never)]
     pub(super) fn watch_too_large(&mut self, job: JobSlot, row: u64, tasks: u32) {
         let Some(watch) = &mut self.watch else { return };
         if let Some((id, _)) = watch.open.get(&job) {
@@ -127,6 +135,8 @@ impl Kernel<'_> {
     }
 
     /// Records that tasks were stopped and wait again as a new set.
+    #[cold]
+    #[inline(never)]
     pub(super) fn watch_stopped(&mut self, again: SetSlot, fate: Fate) {
         let now = self.now;
         let Some(watch) = &mut self.watch else { return };
@@ -138,6 +148,8 @@ impl Kernel<'_> {
     }
 
     /// Records that a job ends; its slot is about to be freed for another job.
+    #[cold]
+    #[inline(never)]
     pub(super) fn watch_end(&mut self, slot: JobSlot) {
         let Some((id, name)) = self.watch.as_mut().and_then(|watch| watch.open.remove(&slot)) else { return };
         let job = watched(&self.work.jobs[slot], id, name);
