@@ -99,6 +99,7 @@ mod slow;
 mod slow_backfill;
 mod slow_checks;
 mod slow_inside;
+mod slow_keys;
 mod slow_memory;
 mod slow_rate;
 mod slow_ratio;
