@@ -61,6 +61,7 @@ mod machines_twin;
 mod machines_world;
 mod mapping;
 mod measures;
+mod measures_jobs;
 mod nash;
 mod needless;
 mod one_definition;
