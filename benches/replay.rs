@@ -105,6 +105,7 @@ fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64
         options: &options(placement),
         sample: Span::from_secs(60),
         window: Window::default(),
+        metrics: &[],
     };
     let to = Destination {
         folder: Some(folder.to_owned()),

@@ -228,6 +228,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         options: &options,
         sample,
         window: Window::default(),
+        metrics: &[],
     };
     let to = Destination {
         folder: Some(folder.to_owned()),

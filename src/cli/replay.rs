@@ -3,6 +3,7 @@
 //! The options that decide the results form a canonical table, which determines the digest of the plan and the command that repeats it.
 //! Options for threads and output are not included, so that a replay can be resumed with other values of these options.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
@@ -162,6 +163,7 @@ fn plan(args: &Args, context: &Context) -> Result<Plan> {
         weights: args.weights.clone(),
         quota: Vec::new(),
         queues: Vec::new(),
+        metric: BTreeMap::new(),
         cluster,
         control: None,
         service: Vec::new(),

@@ -68,6 +68,7 @@ mod one_definition;
 mod one_verdict;
 mod other_results;
 mod over_commit;
+mod own_metrics;
 mod paper;
 mod paper_facebook;
 mod paper_machines;

@@ -47,6 +47,7 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         options: &Options::default(),
         sample: Span::from_secs(3600),
         window,
+        metrics: &[],
     };
     let to = Destination {
         folder: None,

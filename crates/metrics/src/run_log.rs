@@ -13,7 +13,7 @@ use crate::fair_service::FairService;
 use crate::fluid::{Fluid, factors};
 use crate::grid::SampleGrid;
 use crate::horizon::JudgedService;
-use crate::run::delay::SizeBins;
+use crate::run::delay::{FinishedJob, SizeBins};
 use crate::run::fairness::{WHOLE, fixed_share};
 use crate::run::finish_time::FinishTimes;
 use crate::run::{Run, Sample, Totals};
@@ -285,12 +285,13 @@ impl RunLog {
         self.users[user.index()].delay += self.service.served(user.index(), work, span);
     }
 
-    /// Records a job that has ended, or was unfinished when the run ended.
-    pub fn job(&mut self, job: &JobRecord) {
+    /// Records a job that has ended, or was unfinished when the run ended. Returns it if it ended and was submitted in the window.
+    pub fn job(&mut self, job: &JobRecord) -> Option<FinishedJob> {
         let ended = self.totals.job(job);
         self.finish_times.job(job, &self.totals.window);
         ended.iter().for_each(|ended| self.bins.record(ended));
         self.users[job.user.index()].job(job, ended.as_ref());
+        ended
     }
 
     /// Records a task set with tasks that wait when the run ends.

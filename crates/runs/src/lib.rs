@@ -11,6 +11,7 @@ mod collect;
 mod demands;
 mod groups;
 mod memory;
+mod own;
 mod remarks;
 mod shared;
 mod simulate;
@@ -19,6 +20,7 @@ mod summary;
 mod supply;
 
 pub use memory::ROW_MEMORY;
+pub use own::{JOB_COLUMNS, OwnMetric};
 pub use shared::{Key, Lease, SharedSupply, Supplies};
 pub use simulate::{RunEnvironment, Simulated, Simulation, simulate};
 pub use sinks::{Destination, columns};
