@@ -106,6 +106,7 @@ fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64
         sample: Span::from_secs(60),
         window: Window::default(),
         intervention: None,
+        metrics: &[],
     };
     let to = Destination {
         folder: Some(folder.to_owned()),

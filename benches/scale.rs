@@ -229,6 +229,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         sample,
         window: Window::default(),
         intervention: None,
+        metrics: &[],
     };
     let to = Destination {
         folder: Some(folder.to_owned()),

@@ -3,6 +3,7 @@
 //! The options that decide the results form a canonical table, which determines the digest of the plan and the command that repeats it.
 //! Options for threads and output are not included, so that a replay can be resumed with other values of these options.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
@@ -191,6 +192,7 @@ pub fn plan(trace: &Path, options: &ReplayOptions, extra: &[&'static str], conte
         weights: args.weights.clone(),
         quota: Vec::new(),
         queues: Vec::new(),
+        metric: BTreeMap::new(),
         cluster,
         control: None,
         service: Vec::new(),

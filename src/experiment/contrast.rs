@@ -172,7 +172,9 @@ type Values = (String, [Vec<Option<f64>>; 2]);
 /// Returns the numeric columns of the `runs` tables of these pairs of runs.
 fn metrics(dims: &[Dim], sides: [&Results; 2], pairs: &[[(usize, usize); 2]]) -> Result<Vec<Values>> {
     let columns = Table::Runs.columns(dims).into_iter().filter(|column| column.value != Kind::Text);
-    let names: Vec<String> = columns.map(|column| column.name).collect();
+    // An own metric of a plan is compared if it has the same definition in both results.
+    let own = sides[0].own.iter().filter(|column| sides[1].own.contains(column)).map(|column| column.name.clone());
+    let names: Vec<String> = columns.map(|column| column.name).chain(own).collect();
     let mut values: Vec<Values> = names.iter().map(|name| (name.clone(), [Vec::new(), Vec::new()])).collect();
     let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
     for pair in pairs {

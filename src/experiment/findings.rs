@@ -111,7 +111,10 @@ fn differences(cell: usize, plan: &Plan, policies: &[&[RunSummary]]) -> Vec<Diff
 fn metrics(runs: &[RunSummary]) -> Vec<String> {
     let columns = runs.first().map(|run| Table::Runs.columns(&run.dims)).unwrap_or_default();
     let measured = columns.into_iter().filter(|column| column.value != Kind::Text && !column.given);
-    measured.map(|column| column.name).collect()
+    // The columns after the declared ones are own metrics of the plan.
+    let declared = runs.first().map_or(0, |run| Table::Runs.columns(&run.dims).len());
+    let own = runs.first().into_iter().flat_map(|run| run.values.iter().skip(declared)).map(|(name, _)| name.clone());
+    measured.map(|column| column.name).chain(own).collect()
 }
 
 fn column(runs: &[RunSummary], metric: &str) -> Vec<Option<f64>> {

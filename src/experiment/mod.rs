@@ -1,6 +1,6 @@
 //! Experiments: reads plans, executes their runs, and computes metrics, tables and findings.
 //!
-//! - `plan`, `workload`, `machines`, `seeds`, `changes`: the keys of a plan and their validation.
+//! - `plan`, `workload`, `machines`, `own`, `seeds`, `changes`: the keys of a plan and their validation.
 //! - `study`: plans with includes and sweeps, the identity of runs, and the results folder.
 //! - `preflight`, `execute`, `observe`: the validation, execution and repetition of runs. A single run is in the crate `plimsoll_runs`.
 //! - `attribution`: the wait of a job in counterfactual runs.
@@ -17,6 +17,7 @@ mod findings;
 pub mod gym;
 pub mod machines;
 mod observe;
+mod own;
 pub mod plan;
 mod preflight;
 mod seeds;
@@ -32,7 +33,7 @@ pub use findings::{Difference, Estimate, Findings, findings};
 pub use observe::{RepeatedRun, StudyRun, check_repeated};
 pub use plan::Plan;
 pub use plimsoll_results::summary::{GroupSummary, RunSummary, StuckExample, SummaryValue};
-pub use plimsoll_runs::{Destination, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};
+pub use plimsoll_runs::{Destination, OwnMetric, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};
 pub use preflight::check;
 pub use seeds::{Precision, Seeds};
 pub use study::Study;

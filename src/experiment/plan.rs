@@ -4,15 +4,17 @@
 //! and every value is checked before the first run. Includes, sweeps and figures are resolved by [`super::study`] before a plan is
 //! checked.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
+use super::own::{MetricFile, own_metrics};
 use super::seeds::{Precision, Seeds};
 use super::workload::{WorkloadFile, WorkloadPlan};
-use super::{SharedSupply, Simulation};
+use super::{OwnMetric, SharedSupply, Simulation};
 use crate::cluster::{ClusterSpec, Placement};
 use crate::control::settings::{ControlFile, ControlPlan};
 use crate::engine::Options;
@@ -63,6 +65,9 @@ pub struct PlanFile {
     /// Queues by name, for policies such as `kueue:@NAME`: the keys of a file of queues.
     #[serde(default, deserialize_with = "apart")]
     pub queues: Vec<(String, QueueFile)>,
+    /// Own metrics by name.
+    #[serde(default)]
+    pub metric: BTreeMap<String, MetricFile>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterFile,
     /// Online services in addition to the workload.
@@ -138,6 +143,8 @@ pub struct Plan {
     pub window: Window,
     /// The tables to write.
     pub tables: Vec<Table>,
+    /// Own metrics, by name.
+    pub metrics: Vec<OwnMetric>,
     /// A CSV of weights.
     pub weights: Option<Pinned>,
     /// The file of the machines, if they were read from a file.
@@ -192,6 +199,7 @@ impl Plan {
             sample: self.sample,
             window: self.window,
             intervention: None,
+            metrics: &self.metrics,
         }
     }
 
@@ -230,9 +238,11 @@ impl Plan {
             .ok_or_else(|| Error::plan(origin.key("seed"), file.seed, "a seed below 2^63"))?;
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
+        let metrics = own_metrics(&file.metric, &dims)?;
         if let Some(precision) = &precision {
             let columns = Table::Runs.columns(&dims);
-            precision.known(columns.iter().map(|column| column.name.as_str()))?;
+            let own = metrics.iter().map(|metric| metric.column.name.as_str());
+            precision.known(columns.iter().map(|column| column.name.as_str()).chain(own))?;
         }
         let weights = file.weights.map(|path| Pinned::new(&folder.join(path)));
         let weights = weights.transpose().map_err(|error| origin.of_file("weights", error))?;
@@ -253,6 +263,7 @@ impl Plan {
             sample: file.sample.as_deref().map_or(Ok(SAMPLE), |text| positive_span(&origin.key("sample"), text))?,
             window: window(&file.measure)?,
             tables: file.tables.as_deref().map_or_else(|| Ok(default_tables()), tables)?,
+            metrics,
             weights,
             machines,
             machine_events: events,

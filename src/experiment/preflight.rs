@@ -13,6 +13,7 @@ use super::workload::WorkloadPlan;
 use crate::cluster::{Cluster, ClusterSpec, Placement};
 use crate::engine::{self, Options};
 use crate::error::{Error, Result};
+use crate::output::schema::{OwnColumn, Table};
 use crate::pinned::Pinned;
 use crate::units::{Dim, UserId};
 use crate::workload::{Input, Workload};
@@ -90,7 +91,9 @@ impl Last {
                 let environment = RunEnvironment::new(&plan.cluster, plan.weights.as_ref(), dims)?;
                 // All cells have the same axes and tables, so this check is only needed for new resources.
                 let (axes, dims_all) = (plan.axes(), &environment.cluster.dims);
-                plan.tables.iter().try_for_each(|table| columns(*table, "", (0, None), &axes, dims_all).map(drop))?;
+                let own: Vec<OwnColumn> = plan.metrics.iter().map(|metric| metric.column.clone()).collect();
+                let of = |table: &Table| columns(*table, "", (0, None), &axes, dims_all, &own).map(drop);
+                plan.tables.iter().try_for_each(of)?;
                 (plan.cluster.clone(), plan.weights.clone(), dims.to_vec(), environment)
             }
         };

@@ -38,6 +38,12 @@ const ORDERED: Pairs = &[
     ("drf/sjf", "expr:(max(held[r] / capacity[r]); order job_size)"),
     ("drf/edf", "expr:(max(held[r] / capacity[r]); order 2 * deadline - 7)"),
     ("asset/fifo", "expr:(sum(held[r] / capacity[r]))/fifo"),
+    ("line/las", "expr:(order job_attained)"),
+    ("line/edf", "expr:(order deadline)"),
+    ("expr:(order release)", "expr:(order -wait)"),
+    ("expr:(order submit)", "expr:(order log(1 + submit) - 0 * now)"),
+    ("expr:(running; order job_left)", "expr:(running + 0 * key; order sqrt(job_left))"),
+    ("expr:(running * 1000000 - 2 * release; order release)", "expr:(running * 1000000 - 2 * key; order release)"),
 ];
 
 /// Pairs with the policies of [`Own`].

@@ -48,13 +48,9 @@ pub fn tasks_table(dir: &Path, policy: &str) -> Result<Frame, String> {
 fn partition(dir: &Path, policy: &str) -> Result<PathBuf, String> {
     let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let names: Vec<String> = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    let wanted = format!("policy={policy}");
-    let found = names.iter().find(|name| decoded(name) == wanted);
-    found.map(|name| dir.join(name)).ok_or_else(|| format!("{}: no {wanted} among {names:?}", dir.display()))
-}
-
-fn decoded(name: &str) -> String {
-    name.replace("%3A", ":").replace("%3a", ":").replace("%2F", "/").replace("%3D", "=").replace("%2C", ",")
+    let wanted = format!("policy={}", plimsoll::output::schema::partition(policy));
+    let found = names.iter().find(|name| **name == wanted);
+    found.map(|name| dir.join(name)).ok_or_else(|| format!("{}: no policy={policy} among {names:?}", dir.display()))
 }
 
 /// Returns the outcome of each task, with the name of its job.

@@ -14,7 +14,7 @@ mod seats;
 
 use std::cmp::Ordering;
 
-use crate::slow_inside::{Inside, Job, key};
+use crate::slow_inside::{Inside, Job, Key, key};
 use crate::slow_memory::Memory;
 use crate::slow_rate::{Curve, rate};
 pub use crate::slow_ratio::Ratio;
@@ -355,14 +355,15 @@ impl Simulation<'_> {
     }
 
     /// Returns the sort key of a row among its user's rows, in the order of the run.
-    fn key(&self, row: usize) -> (u128, u64) {
+    fn key(&self, row: usize) -> Key {
         if self.config.inside == Inside::Usual {
-            return (0, 0);
+            return Key::default();
         }
         let its = |other: &usize| self.rows[*other].job == self.rows[row].job;
         let known = (0..self.rows.len()).filter(its).filter(|&other| self.fits_when_empty(other));
         let submit = self.rows[row].submit;
-        let mut job = Job { rows: Vec::new(), ended: Vec::new(), running: Vec::new(), served: Vec::new(), submit };
+        let (rows, ended, running, served) = Default::default();
+        let mut job = Job { rows, ended, running, served, submit, now: self.clock };
         job.rows = known.map(|other| (&self.rows[other], self.progress[other].ended)).collect();
         for outcome in self.outcomes.iter().filter(|outcome| outcome.job == self.rows[row].job) {
             let (Some(start), Some(finish)) = (outcome.start, outcome.finish) else { continue };

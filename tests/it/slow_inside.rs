@@ -1,6 +1,9 @@
 //! The slow twin's orders inside a user, from their definitions alone: `docs/policies.md`, "Orders inside a user".
 
+use num_bigint::BigInt;
+
 use crate::slow::Row;
+use crate::slow_keys::{self, Written};
 
 /// An order of a user's own rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +19,12 @@ pub enum Inside {
     Edf,
     /// Queues of jobs by service in two dimensions.
     Tiresias,
+    /// The value of an expression.
+    Written(Written),
 }
+
+/// A sort key of a row.
+pub type Key = (BigInt, u64);
 
 /// The attained service at which each queue of Tiresias ends, in microseconds of the whole cluster.
 const QUEUES: [u64; 3] = [1, 2500, 15_000_000];
@@ -45,6 +53,7 @@ impl Inside {
             Inside::Las => "/las",
             Inside::Edf => "/edf",
             Inside::Tiresias => "/tiresias:1us,2500us,15s",
+            Inside::Written(_) => unreachable!("an expression has no suffix"),
         }
     }
 }
@@ -57,11 +66,12 @@ pub struct Job<'a> {
     /// The demand and the time so far of each task that was launched.
     pub served: Vec<(Vec<u64>, u64)>,
     pub submit: u64,
+    pub now: u64,
 }
 
 /// Returns the sort key of a row; the row with the lowest key is next. `released` is the time at which the row could have started, and 1 if
 /// the end of a stage released it.
-pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job, capacity: &[u64]) -> (u128, u64) {
+pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job, capacity: &[u64]) -> Key {
     let each = |row: &Row| match inside {
         Inside::Sjf | Inside::Srpt => row.estimate.expect("a row with an estimate"),
         _ => row.duration,
@@ -71,8 +81,9 @@ pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job,
     };
     let elapsed: u128 = job.running.iter().map(|ran| u128::from(*ran)).sum();
     let first = match inside {
-        Inside::Usual => return (0, 0),
-        Inside::Fifo => return (u128::from(released.0) << 1 | u128::from(released.1), at as u64),
+        Inside::Usual => return (BigInt::ZERO, 0),
+        Inside::Written(written) => return (slow_keys::key(written, row, released.0, job, job.now), 0),
+        Inside::Fifo => return ((u128::from(released.0) << 1 | u128::from(released.1)).into(), at as u64),
         Inside::Sjf | Inside::SjfTrue => size(&|row, _| row.tasks),
         Inside::Srpt | Inside::SrptTrue => size(&|row, ended| row.tasks - ended).saturating_sub(elapsed),
         Inside::Las => elapsed + job.ended.iter().map(|ran| u128::from(*ran)).sum::<u128>(),
@@ -84,9 +95,9 @@ pub fn key(inside: Inside, at: usize, row: &Row, released: (u64, u8), job: &Job,
             };
             let attained: u128 = job.served.iter().map(|(demand, ran)| all(demand) * u128::from(*ran)).sum();
             let queue = QUEUES.iter().filter(|end| u128::from(**end) << 20 <= attained).count();
-            return (queue as u128, job.submit);
+            return (queue.into(), job.submit);
         }
         Inside::Edf => row.deadline.map_or(u128::MAX, u128::from),
     };
-    (first, 0)
+    (first.into(), 0)
 }

@@ -48,6 +48,7 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         sample: Span::from_secs(3600),
         window,
         intervention: None,
+        metrics: &[],
     };
     let to = Destination {
         folder: None,

@@ -5,6 +5,8 @@ use std::path::Path;
 use crate::property::search;
 use crate::replay::{plimsoll, read_tasks, run, said};
 use crate::slow::{OnBlocked, Outcome, Placement, Policy, Ties, simulate};
+use crate::slow_inside::Inside;
+use crate::slow_keys::Written;
 use crate::slow_memory::Memory;
 use crate::slow_zoo::{Credits, Factors, Zoo};
 use crate::workloads::{Case, Weighting, job_name};
@@ -71,6 +73,26 @@ fn weighted_by_user_and_resource() {
 fn orders_inside_users() {
     const RULES: &[Placement] = &[Placement::Pooled, Placement::FirstFit];
     compare(|seed| Case::draw(seed, Weighting::None, RULES).ordered(seed));
+}
+
+#[test]
+fn orders_that_are_written_as_expressions() {
+    const RULES: &[Placement] = &[Placement::Pooled, Placement::FirstFit, Placement::BestFit];
+    compare(|seed| {
+        let mut case = Case::draw(seed, Weighting::None, RULES).ordered(seed);
+        // The large numbers of real logs, in half of the cases.
+        if seed % 4 < 2 {
+            for row in &mut case.rows {
+                let times = 700_001;
+                (row.submit, row.duration) = (row.submit * times, row.duration * times);
+                row.estimate = row.estimate.map(|estimate| estimate * times);
+                row.deadline = row.deadline.map(|deadline| deadline * times);
+            }
+        }
+        case.inside = Inside::Written(Written::ALL[seed as usize % Written::ALL.len()]);
+        case.policies = vec![Policy::Line, Policy::Drf];
+        case
+    });
 }
 
 #[test]

@@ -168,6 +168,14 @@ impl Case {
 
     /// Returns a policy's name with the order inside users.
     pub fn policy(&self, policy: Policy) -> String {
+        if let Inside::Written(written) = self.inside {
+            let order = written.text();
+            return match policy {
+                Policy::Line => format!("expr:(order {order})"),
+                Policy::Drf => format!("expr:(max(held[r] / (capacity[r] * weight[r])); order {order})"),
+                other => unreachable!("not written as an expression: {other:?}"),
+            };
+        }
         policy_name(policy) + self.inside.suffix()
     }
 

@@ -33,6 +33,9 @@ mod slow_backfill;
 #[path = "../it/slow_inside.rs"]
 #[allow(unused)]
 mod slow_inside;
+#[path = "../it/slow_keys.rs"]
+#[allow(unused)]
+mod slow_keys;
 #[path = "../it/slow_memory.rs"]
 #[allow(unused)]
 mod slow_memory;

@@ -13,14 +13,15 @@ use crate::fair_service::FairService;
 use crate::fluid::{Fluid, factors};
 use crate::grid::SampleGrid;
 use crate::horizon::JudgedService;
-use crate::run::delay::SizeBins;
+use crate::run::delay::{FinishedJob, SizeBins};
 use crate::run::fairness::{WHOLE, fixed_share};
+use crate::run::finish_time::FinishTimes;
 use crate::run::{Run, Sample, Totals};
 use crate::service::{ServiceRecord, TaskWork};
 use crate::snapshot::Snapshots;
 use crate::users::UserTotals;
 use crate::window::Window;
-use crate::work::{Work, largest_share, product};
+use crate::work::{TaskSizes, Work, largest_share, product};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use plimsoll_sim::books::{Books, Weights};
@@ -53,6 +54,7 @@ pub struct RunLog {
     /// The sampling grid and the means over it.
     pub grid: SampleGrid,
     dims: usize,
+    finish_times: FinishTimes,
     service: ServiceRecord,
     status: Vec<UserStatus>,
     /// The used amounts in base units times microseconds, `dims` values per user.
@@ -121,6 +123,7 @@ impl RunLog {
             users: Vec::new(),
             grid: SampleGrid::new(step, window.from, dims),
             dims,
+            finish_times: FinishTimes::new(TaskSizes::new(dims, capacity)),
             snapshots: Snapshots::new(dims, &classes),
             service: ServiceRecord::new(dims, capacity, classes, fair, (window, horizon)),
             status: Vec::new(),
@@ -154,6 +157,7 @@ impl RunLog {
     /// Records a submitted row.
     pub fn submitted(&mut self, row: &TaskSet, first_of_job: bool) {
         self.totals.submitted(row, first_of_job);
+        self.finish_times.submitted(row, first_of_job);
         // Services never end, so they are neither early nor late. Speeds are measured only for the other work.
         if let Some(work) = Work::from_row(row, &self.totals.window) {
             self.service.submit(work);
@@ -281,11 +285,13 @@ impl RunLog {
         self.users[user.index()].delay += self.service.served(user.index(), work, span);
     }
 
-    /// Records a job that has ended, or was unfinished when the run ended.
-    pub fn job(&mut self, job: &JobRecord) {
+    /// Records a job that has ended, or was unfinished when the run ended. Returns it if it ended and was submitted in the window.
+    pub fn job(&mut self, job: &JobRecord) -> Option<FinishedJob> {
         let ended = self.totals.job(job);
+        self.finish_times.job(job, &self.totals.window);
         ended.iter().for_each(|ended| self.bins.record(ended));
         self.users[job.user.index()].job(job, ended.as_ref());
+        ended
     }
 
     /// Records a task set with tasks that wait when the run ends.
@@ -401,6 +407,7 @@ impl RunLog {
         Run {
             speeds: (0..self.users.len()).filter_map(|user| self.judged(user)?.speed()).collect(),
             unserved: self.service.unserved(),
+            finish_time: Some(self.finish_times.summary),
             step: self.grid.step,
             ..Run::new(&self.totals, outcome, self.users.len() as u64, machines)
         }

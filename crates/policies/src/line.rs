@@ -32,9 +32,14 @@ impl Policy for OneQueue {
     }
 
     fn rank(&self, queue: &Queue, _books: &Books) -> Rank {
-        let value = queue.key.unwrap_or(queue.priority.into());
-        Rank::wide(value, u128::from(queue.release.0) << 64 | u128::from(queue.place))
+        rank(queue)
     }
+}
+
+/// Returns the rank by the value of the order, then by arrival.
+pub fn rank(queue: &Queue) -> Rank {
+    let value = queue.key.unwrap_or(queue.priority.into());
+    Rank::wide(value, u128::from(queue.release.0) << 64 | u128::from(queue.place))
 }
 
 impl Capabilities for OneQueue {}

@@ -14,7 +14,7 @@ use crate::files::EXPERIMENT;
 use crate::folder::{Contents, ListedTables, listed};
 use crate::manifest::{FileState, below, state};
 use crate::provenance::Provenance;
-use crate::schema::Table;
+use crate::schema::{OWN_COLUMNS, OwnColumn, Table};
 
 /// Maximum number of runs of all policies together, counted up to the last existing run. Reports have tables over all these runs.
 const RUNS_MOST: usize = 1_000_000;
@@ -27,6 +27,8 @@ pub struct Results {
     pub contents: Contents,
     /// The resource dimensions.
     pub dims: Vec<Dim>,
+    /// The columns of the table `runs` that the plan defines.
+    pub own: Vec<OwnColumn>,
     /// Key-value metadata of the tables.
     pub metadata: Vec<(String, String)>,
     /// `(policy, run)` of the complete runs: those with a row in `runs`.
@@ -57,6 +59,7 @@ impl Results {
             folder: folder.to_owned(),
             contents,
             dims: Vec::new(),
+            own: Vec::new(),
             metadata: Vec::new(),
             runs: Vec::new(),
             listed,
@@ -86,6 +89,10 @@ impl Results {
         let names: Vec<String> = serde_json::from_str(resources)
             .map_err(|error| Error::trace(folder, 0, "plimsoll.resources", error.to_string()))?;
         results.dims = names.iter().map(|name| Dim::parse(name).0).collect();
+        if let Some(columns) = results.about(OWN_COLUMNS) {
+            results.own = serde_json::from_str(columns)
+                .map_err(|error| Error::trace(folder, 0, OWN_COLUMNS, error.to_string()))?;
+        }
         Ok(results)
     }
 

@@ -6,6 +6,7 @@
 use crate::demands::Demands;
 use crate::groups::GroupWatch;
 use crate::memory::MemoryGuard;
+use crate::own::OwnMetrics;
 use crate::remarks::Remarks;
 use crate::sinks::Sinks;
 use plimsoll_base::error::Result;
@@ -32,6 +33,7 @@ pub(super) struct Collector<'a> {
     pub(super) pooled_machines: Vec<Resources>,
     pub(super) demands: Demands,
     pub(super) groups: Option<GroupWatch>,
+    pub(super) own: OwnMetrics<'a>,
     heartbeat: &'a mut (dyn FnMut(Time, u64) -> Result<()> + Send),
     room: MemoryGuard,
     text: String,
@@ -58,6 +60,7 @@ impl<'a> Collector<'a> {
             pooled_machines: Vec::new(),
             demands: Demands::default(),
             groups,
+            own: OwnMetrics::new(&[]),
             heartbeat,
             room: MemoryGuard::default(),
             text: String::new(),
@@ -146,7 +149,10 @@ impl Recorder for Collector<'_> {
     }
 
     fn job(&mut self, job: &JobRecord) -> Result<()> {
-        self.log.job(job);
+        let ended = self.log.job(job);
+        if let (Some(ended), true) = (&ended, self.own.is_used()) {
+            self.own.job(job, ended, self.names.listed(job.user.index()).name())?;
+        }
         self.remarks.endless += u64::from(job.work.is_none() && job.ideal < Span::ENDLESS);
         if !self.sinks.wants(Table::Jobs) {
             return Ok(());

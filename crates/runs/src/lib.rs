@@ -12,6 +12,7 @@ mod demands;
 mod groups;
 mod intervention;
 mod memory;
+mod own;
 mod remarks;
 mod shared;
 mod simulate;
@@ -23,6 +24,7 @@ mod wait_text;
 
 pub use intervention::Intervention;
 pub use memory::ROW_MEMORY;
+pub use own::{JOB_COLUMNS, OwnMetric};
 pub use plimsoll_sim::workload::Shake;
 pub use shared::{Key, Lease, SharedSupply, Supplies};
 pub use simulate::{RunEnvironment, Simulated, Simulation, simulate, simulate_observed};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::collect::Collector;
 use crate::groups::GroupWatch;
 use crate::intervention::Intervention;
+use crate::own::{OwnMetric, OwnMetrics};
 use crate::shared::{ReplayInputs, SharedSupply};
 use crate::sinks::{Destination, Sinks};
 use crate::summary;
@@ -19,8 +20,8 @@ use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
 use plimsoll_control::settings::ControlPlan;
 use plimsoll_metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
 use plimsoll_policies::{NamedPolicy, Policy, Setup};
-use plimsoll_results::schema::{BinRow, DemandKind, Quantile, Table};
-use plimsoll_results::summary::RunSummary;
+use plimsoll_results::schema::{BinRow, DemandKind, OwnColumn, Quantile, Table};
+use plimsoll_results::summary::{RunSummary, SummaryValue};
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll_sim::engine::{Engine, Options, RunContext};
@@ -50,6 +51,8 @@ pub struct Simulation<'a> {
     pub window: Window,
     /// The changes of a counterfactual run.
     pub intervention: Option<&'a Intervention>,
+    /// The metrics that the plan defines.
+    pub metrics: &'a [OwnMetric],
 }
 
 /// A completed run.
@@ -152,6 +155,7 @@ pub fn simulate_observed(
     };
     let log = RunLog::new(cluster.dims.len(), &capacity, &weights, &measure, fair);
     let mut collector = Collector::new(log, cluster.dims.len(), &weights, sinks, groups, heartbeat);
+    collector.own = OwnMetrics::new(simulation.metrics);
     if simulation.options.placement == Placement::Pooled {
         let kinds: BTreeSet<[u64; MAX_DIMS]> = cluster.capacities.iter().map(|capacity| capacity.0).collect();
         collector.pooled_machines = kinds.into_iter().map(Resources).collect();
@@ -185,13 +189,15 @@ pub fn simulate_observed(
     let dims = &cluster.dims;
     let pooled = simulation.options.placement == Placement::Pooled;
     let measured = run.measured;
+    let mut values = summary::values(&collector.log.grid.means.row(&run), dims);
+    values.extend(collector.own.values().map(|(column, value)| (column.name.clone(), SummaryValue::Float(value))));
     let summary = RunSummary {
         policy: to.policy.clone(),
         run: to.run,
         seed: to.seed,
         dims: dims.clone(),
         outcome,
-        values: summary::values(&collector.log.grid.means.row(&run), dims),
+        values,
         bins: bins(&collector),
         stuck: run.totals.stuck.iter().map(|(why, tasks)| (*why, *tasks)).collect(),
         examples: collector.remarks.stuck.clone(),
@@ -259,9 +265,10 @@ fn finish(
         }
         tables.push(table.complete()?);
     }
+    let own: Vec<OwnColumn> = collector.own.values().map(|(column, _)| column.clone()).collect();
     tables.extend(collector.sinks.complete()?);
     // This table is renamed last, so that a reader that ignores receipts never sees an incomplete run.
-    if let Some(mut table) = to.table(Table::Runs, dims)? {
+    if let Some(mut table) = to.table(Table::Runs, dims, &own)? {
         table.push(summary.values.iter().map(|(_, value)| value.cell()))?;
         tables.push(table.complete()?);
     }

@@ -6,14 +6,14 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use plimsoll_base::column::TableRow;
+use plimsoll_base::column::{Kind, TableRow};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::names::Listed;
 use plimsoll_base::units::{Dim, Time, UserId, trim_float};
 use plimsoll_metrics::{GridPoint, Holding, Sample};
 use plimsoll_policies::{GroupLevel, GroupNode, GroupTree};
 use plimsoll_results::folder::check_links;
-use plimsoll_results::schema::{Decided, JobRow, LevelOf, ShareRow, Table, Task, Used, Writer, axis_column};
+use plimsoll_results::schema::{Decided, JobRow, LevelOf, OwnColumn, ShareRow, Table, Task, Used, Writer, axis_column};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::cluster::DevicePart;
 use plimsoll_sim::record::{Decision, Fate, JobRecord, Stuck, StuckRecord, TaskRecord};
@@ -48,14 +48,14 @@ impl Destination {
 
     /// Opens a requested table that is written row by row.
     pub(super) fn open<R: TableRow>(&self, dims: &[Dim]) -> Result<Option<Writer<R>>> {
-        Ok(self.table(Table::for_row::<R>(), dims)?.map(|table| Writer::new(table, dims.len())))
+        Ok(self.table(Table::for_row::<R>(), dims, &[])?.map(|table| Writer::new(table, dims.len())))
     }
 
-    /// Opens a table if it is requested.
-    pub(super) fn table(&self, table: Table, dims: &[Dim]) -> Result<Option<TableWriter>> {
+    /// Opens a table if it is requested; `own` are additional columns of the table `runs`.
+    pub(super) fn table(&self, table: Table, dims: &[Dim], own: &[OwnColumn]) -> Result<Option<TableWriter>> {
         let Some(path) = self.path(table).filter(|_| self.tables.contains(&table)) else { return Ok(None) };
         self.folder.iter().try_for_each(|folder| check_links(folder, &path))?;
-        let (constants, fields) = columns(table, &self.policy, (self.run, self.seed), &self.axes, dims)?;
+        let (constants, fields) = columns(table, &self.policy, (self.run, self.seed), &self.axes, dims, own)?;
         let mut metadata = self.metadata.clone();
         let resources: Vec<String> = dims.iter().map(Dim::column).collect();
         metadata.push(("plimsoll.resources".to_owned(), serde_json::json!(resources).to_string()));
@@ -65,15 +65,19 @@ impl Destination {
 }
 
 /// Returns the columns of a table for the run of a policy with this number and this seed. The constant columns, which include the axes of
-/// a sweep, are separate. Errors: [`Error::Mismatch`] for a duplicate name.
+/// a sweep, are separate; `own` are additional columns of the table `runs`. Errors: [`Error::Mismatch`] for a duplicate name.
 pub fn columns(
     table: Table,
     policy: &str,
     (run, seed): (u64, Option<u64>),
     axes: &[(String, Constant)],
     dims: &[Dim],
+    own: &[OwnColumn],
 ) -> Result<(Vec<(String, Constant)>, Vec<Field>)> {
-    let fields = table.fields(dims);
+    let mut fields = table.fields(dims);
+    if table == Table::Runs {
+        fields.extend(own.iter().map(|column| Field::new(column.name.clone(), Kind::Float)));
+    }
     let int = |value: u64| Constant::Int(i64::try_from(value).unwrap_or(i64::MAX));
     let mut constants = vec![("policy".to_owned(), Constant::Text(policy.to_owned()))];
     constants.extend([("run".to_owned(), int(run)), ("seed".to_owned(), seed.map_or(Constant::NoInt, int))]);

@@ -1,4 +1,4 @@
-//! Conditions on the rows of a table, in the language of mappings.
+//! Conditions on the rows of a table, and numbers of rows, in the language of mappings.
 
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result, did_you_mean};
@@ -59,6 +59,15 @@ impl Condition {
     pub fn holds<'a>(&'a self, cell: &dyn Fn(usize) -> Cell<'a>) -> std::result::Result<bool, String> {
         Ok(evaluate(&self.tree, &ConditionRow(cell), &Clock::default())?.truth()? == Some(true))
     }
+
+    /// Returns the value for a row as a number; `None` if a value that it needs is absent. The number of a condition is 1 if it is true,
+    /// otherwise 0. Errors: a value has the wrong type.
+    pub fn number<'a>(&'a self, cell: &dyn Fn(usize) -> Cell<'a>) -> std::result::Result<Option<f64>, String> {
+        Ok(match evaluate(&self.tree, &ConditionRow(cell), &Clock::default())? {
+            Value::Truth(truth) => Some(f64::from(truth)),
+            value => value.number(&Clock::default())?.map(Fraction::double),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +85,9 @@ mod tests {
         assert_eq!(holds("wait_s - seed < 58", row), Ok(false));
         assert_eq!(holds("wait_s > 60", [Cell::Null, Cell::Null, Cell::Int(1)]), Ok(false));
         assert!(holds("wait_s + 1", row).is_err());
+        let number = |text: &str| Condition::parse("--where", text, &columns).expect(text).number(&|at| row[at]);
+        assert_eq!([number("wait_s / 3"), number("wait_s > 60")], [Ok(Some(20.5)), Ok(Some(1.0))]);
+        assert!(number("user").is_err());
         let error = Condition::parse("--where", "wait > 1", &columns).expect_err("no such column").to_string();
         assert!(error.contains("at character 1: there is no column 'wait'") && error.contains("wait_s"), "{error}");
         let error = Condition::parse("--where", "seed >", &columns).expect_err("incomplete").to_string();

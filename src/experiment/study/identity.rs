@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::experiment::plan::Plan;
 use crate::experiment::workload::WorkloadPlan;
 use crate::output::provenance::{COMMIT, VERSION, program};
-use crate::output::schema;
+use crate::output::schema::{self, OWN_COLUMNS, OwnColumn};
 use crate::pinned::Pinned;
 use crate::policy::Code;
 use crate::workload::Input;
@@ -217,6 +217,10 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
     });
     let code = code.collect::<Vec<_>>().join("\n\n");
     metadata.extend((!code.is_empty()).then(|| ("plimsoll.policy_code".to_owned(), code)));
+    if !plan.metrics.is_empty() {
+        let columns: Vec<&OwnColumn> = plan.metrics.iter().map(|metric| &metric.column).collect();
+        metadata.push((OWN_COLUMNS.to_owned(), serde_json::json!(columns).to_string()));
+    }
     Ok(metadata)
 }
 

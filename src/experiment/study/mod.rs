@@ -214,6 +214,7 @@ fn scope(plans: &[Plan]) -> Scope {
     let first = &plans[0];
     let mut scope = Scope { tables: first.tables.clone(), ..Scope::default() };
     scope.policies = first.policies.iter().map(|policy| policy.name.clone()).collect();
+    scope.own = first.metrics.iter().map(|metric| metric.column.clone()).collect();
     scope.axes = first.axes.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
     let mut met = vec![HashSet::new(); scope.axes.len()];
     for plan in plans {

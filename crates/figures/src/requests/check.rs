@@ -7,7 +7,7 @@ use plimsoll_base::error::{Error, Result, alternatives, did_you_mean};
 use plimsoll_base::units::Dim;
 use plimsoll_charts::figure::Measure;
 use plimsoll_charts::paper::{Paper, Preset, points};
-use plimsoll_results::schema::Table;
+use plimsoll_results::schema::{OwnColumn, Table};
 use plimsoll_store::portable;
 
 use super::field::{Datum, Field, FigureColumn, seconds};
@@ -25,6 +25,8 @@ pub struct Scope {
     pub policies: Vec<String>,
     /// The resources.
     pub dims: Vec<Dim>,
+    /// The columns of the table `runs` that the plan defines.
+    pub own: Vec<OwnColumn>,
     /// The tables that are written.
     pub tables: Vec<Table>,
 }
@@ -132,7 +134,7 @@ impl Checker<'_> {
     ) -> Error {
         let mean = name.strip_suffix("_s").map(|stem| format!("{stem}_mean_s"));
         let here = mean.filter(|mean| known.clone().any(|known| known == mean));
-        let has = |table: &Table| FigureColumn::all(*table, &self.scope.dims).iter().any(|column| column.name == name);
+        let has = |table: &Table| self.columns(*table).iter().any(|column| column.name == name);
         let there = self.scope.tables.iter().copied().filter(|other| *other != table).find(has);
         let there = there.map(|table| format!("'{name}' with table = \"{}\"", table.name()));
         let meant: Vec<String> = here.map(|name| format!("'{name}'")).into_iter().chain(there).collect();
@@ -141,6 +143,12 @@ impl Checker<'_> {
         }
         let listed = alternatives(name, known, &format!("plimsoll schema {}", table.name()));
         Error::plan(self.key(key), format!("'{name}'"), format!("{listed} (did you mean {}?)", meant.join(" or ")))
+    }
+
+    /// Returns all columns of a table, with the own metrics of the plan.
+    fn columns(&self, table: Table) -> Vec<FigureColumn> {
+        let own = self.scope.own.iter().filter(|_| table == Table::Runs);
+        FigureColumn::all(table, &self.scope.dims).into_iter().chain(own.map(FigureColumn::own)).collect()
     }
 
     pub fn request(&self, paper: Paper) -> Result<FigureRequest> {
@@ -287,7 +295,7 @@ impl Checker<'_> {
 
     fn fields(&self, request: FigureRequest, kind: &KindRow) -> Result<FigureRequest> {
         let (file, table) = (self.file, request.table);
-        let columns = FigureColumn::all(table, &self.scope.dims);
+        let columns = self.columns(table);
         let field = |key: &str, name: &str| self.field(key, name, &columns);
         let list = |key: &str, words: &Option<Words>| -> Result<Option<Vec<Field>>> {
             words.as_ref().map(|words| words.0.iter().map(|name| field(key, name)).collect()).transpose()

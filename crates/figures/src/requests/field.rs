@@ -6,7 +6,7 @@
 use plimsoll_base::column::{Better, Described, Kind, Unit};
 use plimsoll_base::units::{Dim, span};
 use plimsoll_charts::figure::{Axis, Measure};
-use plimsoll_results::schema::Table;
+use plimsoll_results::schema::{OwnColumn, Table};
 
 use plimsoll_metrics::numbers::{self, capital};
 
@@ -118,6 +118,19 @@ impl FigureColumn {
             better,
         }));
         columns
+    }
+
+    /// Returns an own metric of a plan.
+    pub fn own(column: &OwnColumn) -> FigureColumn {
+        let described = column.described();
+        FigureColumn {
+            heading: in_words(&described),
+            name: described.name,
+            from: ValueSource::Itself,
+            unit: described.unit,
+            text: false,
+            better: described.better,
+        }
     }
 
     /// Returns the source columns of the value in the table.

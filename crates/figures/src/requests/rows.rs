@@ -104,6 +104,7 @@ impl Whole {
                 }
             }
             scope.policies.clone_from(&results.contents.policies);
+            scope.own.clone_from(&results.own);
         }
         scope
     }

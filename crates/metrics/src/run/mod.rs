@@ -11,12 +11,15 @@ use plimsoll_sim::books::Books;
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::State;
 
+mod classes;
 mod control;
 mod counts;
+pub(crate) mod deadlines;
 pub mod delay;
 pub mod deviation;
 pub mod envy;
 pub mod fairness;
+pub mod finish_time;
 mod fragmentation;
 pub mod incentive;
 mod sample;
@@ -33,6 +36,7 @@ pub use totals::Totals;
 pub(crate) use totals::mean_s;
 
 use delay::Summary;
+use finish_time::FinishTimeSummary;
 
 /// All metrics, in the order of their columns.
 static METRICS: &[&Metrics] = &[
@@ -49,6 +53,10 @@ static METRICS: &[&Metrics] = &[
     &delay::METRICS,
     &waits::METRICS,
     &delay::SLOWDOWN,
+    &slowdown::METRICS,
+    &finish_time::METRICS,
+    &deadlines::METRICS,
+    &classes::METRICS,
     &counts::BESIDES,
     &control::METRICS,
 ];
@@ -87,6 +95,8 @@ pub struct Run<'a> {
     pub speeds: Vec<f64>,
     /// The share of the submitted work that is not served at the horizon; `None` without a horizon or work.
     pub unserved: Option<f64>,
+    /// The finish-time fairness of finished jobs; `None` if it was not recorded.
+    pub finish_time: Option<FinishTimeSummary>,
     /// Completion times of finished jobs, in seconds.
     pub completion: Option<Summary>,
     /// Waits of finished jobs, in seconds.

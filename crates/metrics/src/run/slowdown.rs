@@ -1,7 +1,8 @@
-//! Slowdowns of jobs: their exact mean and their quantiles.
+//! Slowdowns of jobs: their exact mean and their quantiles, and bounded slowdowns.
 
 use super::delay::Summary;
 use super::fairness::nearest;
+use super::{Metrics, float};
 use crate::histogram::{LogHistogram, rank};
 use plimsoll_base::units::Span;
 
@@ -25,12 +26,35 @@ impl SlowdownSum {
         }
     }
 
+    /// Adds the bounded slowdown of a job: at least 1, and relative to at least [`BOUND`].
+    pub fn add_bounded(&mut self, completion: Span, ideal: Span) {
+        let ideal = ideal.max(BOUND);
+        self.add(completion.max(ideal), ideal);
+    }
+
     /// Returns the mean, or `None` without jobs.
     pub fn mean(&self) -> Option<f64> {
         let unit = (1u64 << DIGITS) as f64;
         (self.jobs > 0).then(|| self.sum as f64 / unit / self.jobs as f64)
     }
 }
+
+/// The ideal completion time below which a slowdown is relative to this time. Source: Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong,
+/// "Theory and Practice in Parallel Job Scheduling", JSSPP 1997.
+const BOUND: Span = Span::from_secs(10);
+
+pub(super) static METRICS: Metrics = Metrics {
+    runs: &[
+        float(
+            "bounded_slowdown_mean",
+            "mean of completion time over the ideal completion time or 10 s, whichever is longer, and at least 1; under a horizon (until) of the jobs that finish by then, as for all delays",
+            |run| run.totals.delays.bounded.mean(),
+        )
+        .lower()
+        .words("Mean bounded slowdown"),
+    ],
+    fairness: &[],
+};
 
 /// The slowdowns of finished jobs: completion time over ideal time.
 ///

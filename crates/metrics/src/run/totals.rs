@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::Run;
+use super::classes::WaitClasses;
+use super::deadlines::Deadlines;
 use super::delay::{Delays, FinishedJob, Summary};
 use super::fairness::JainSum;
 use crate::window::Window;
@@ -22,6 +24,10 @@ pub struct Totals {
     pub window: Window,
     /// The delays of the finished jobs that were submitted in the window.
     pub delays: Delays,
+    /// The deadlines of jobs.
+    pub(super) deadlines: Deadlines,
+    /// The waits of finished jobs by class.
+    pub(super) classes: WaitClasses,
     /// The shares of the backlogged users.
     jain: JainSum,
     /// The number of launched tasks.
@@ -65,6 +71,8 @@ pub struct Totals {
     pub(super) used_us: [u128; MAX_DIMS],
     pub(super) used_until_last_submit_us: [u128; MAX_DIMS],
     pub(super) over_us: [u64; MAX_DIMS],
+    /// The integral of the usage above capacity.
+    pub(super) excess_us: [u128; MAX_DIMS],
     /// The largest amount of each resource that was in use at any time in the window.
     pub(super) peak_used: [u64; MAX_DIMS],
     /// The integral of the Jain index of the backlogged users, and the time with such an index.
@@ -87,6 +95,7 @@ impl Totals {
             self.last_submit = row.submit;
             self.used_until_last_submit_us = self.used_us;
         }
+        self.deadlines.submitted(row);
         self.tasks += u64::from(row.tasks);
         self.jobs += u64::from(first_of_job);
     }
@@ -100,7 +109,10 @@ impl Totals {
         for d in 0..books.dims() {
             self.held_us[d] += u128::from(held.0[d]) * u128::from(span);
             self.used_us[d] += u128::from(used.0[d]) * u128::from(span);
-            self.over_us[d] += if used.0[d] > capacity.0[d] { span } else { 0 };
+            if used.0[d] > capacity.0[d] {
+                self.over_us[d] += span;
+                self.excess_us[d] += u128::from(used.0[d] - capacity.0[d]) * u128::from(span);
+            }
             self.peak_used[d] = self.peak_used[d].max(if span > 0 { used.0[d] } else { 0 });
         }
         if let Some(jain) = self.jain.jain() {
@@ -165,7 +177,11 @@ impl Totals {
         let (submit, tasks, ideal) = (job.submit, job.tasks, job.ideal);
         let times = job.start.zip(job.finish).filter(|_| self.window.contains(submit));
         let ended = times.map(|(start, finish)| FinishedJob { submit, start, finish, tasks, ideal });
-        ended.iter().for_each(|ended| self.delays.record(ended));
+        if let Some(ended) = &ended {
+            self.delays.record(ended);
+            self.classes.record(ended);
+        }
+        self.deadlines.job(job, &self.window, self.now);
         ended
     }
 
@@ -197,6 +213,7 @@ impl<'a> Run<'a> {
             arriving: totals.window.part(first, totals.last_submit),
             speeds: Vec::new(),
             unserved: None,
+            finish_time: None,
             completion: delay(&totals.delays.completion),
             wait: delay(&totals.delays.wait),
             slowdown: totals.delays.slowdown.summary(),

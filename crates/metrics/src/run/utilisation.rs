@@ -50,6 +50,13 @@ pub(super) static BESIDES: Metrics = Metrics {
         .lower()
         .words("Time with <r> over-committed"),
         shares(
+            "excess_<r>",
+            "mean usage of <r> above its capacity over that time, relative to the capacity",
+            |run, d| run.share(run.totals.excess_us[d], run.capacity.0[d]),
+        )
+        .lower()
+        .words("<r> in use above capacity"),
+        shares(
             "peak_used_<r>",
             "largest share of <r> that running tasks truly use at once, within the measured window; over-committed above 1",
             |run, d| {

@@ -3,7 +3,7 @@
 use ethnum::I256;
 
 use super::lex::CharPosition;
-use super::names::{Name, Var};
+use super::names::{Name, ValueUnit, Var};
 use super::parse::Index;
 use crate::Setup;
 use plimsoll_base::error::nearest;
@@ -139,8 +139,11 @@ impl<'a> Environment<'a> {
         };
         let dims: &[Dim] = self.setup.map_or(&[], |setup| setup.dims);
         let scale = name.measure.scale(d.map(|d| &dims[d]));
+        if name.measure == ValueUnit::Key {
+            return Ok(Leaf::Var(name.var, 0, scale, u128::MAX));
+        }
         let constant = |value: u64| Fraction::new(I256::from(value), I256::from(scale));
-        let bound = (1u128 << name.bits) - 1;
+        let bound = u128::MAX >> (128 - name.bits);
         let Some(setup) = self.setup else { return Ok(Leaf::Var(name.var, 0, scale, bound)) };
         let classes = setup.weights.classes();
         Ok(match (name.var, d) {

@@ -6,6 +6,7 @@
 use ethnum::I256;
 
 use super::environment::{Environment, Fraction, Leaf, Stop, gcd, within};
+use super::names::ENCODED;
 use super::parse::{Ast, Fold, Test};
 use super::program::{Check, ProgramNode};
 
@@ -83,6 +84,7 @@ impl<'a> Exact<'a> {
             }
             Ast::Value(name, index, place) => match self.environment.leaf(name, index, *place, each)? {
                 Leaf::Constant(values) => Ok(CompiledNumber::constant(values)),
+                Leaf::Var(_, _, ENCODED, _) => Err(Stop::Inexact),
                 Leaf::Var(var, d, scale, bound) => {
                     let high = I256::from(bound);
                     self.widen([high]);
@@ -140,6 +142,7 @@ impl<'a> Exact<'a> {
                 let value = self.value(of, each)?;
                 self.floor(value)
             }
+            Ast::Function(..) => Err(Stop::Inexact),
             Ast::If(test, yes, no) => {
                 let check = self.test(test, each)?;
                 let of = vec![self.value(yes, each)?, self.value(no, each)?];

@@ -60,6 +60,7 @@ impl Rounded<'_> {
                 folded(*fold, of)
             }
             Ast::Floor(of) => ProgramNode::Whole(Box::new(self.value(of, each)?)),
+            Ast::Function(function, of) => ProgramNode::Function(*function, Box::new(self.value(of, each)?)),
             Ast::If(test, yes, no) => {
                 let check = Box::new(self.test(test, each)?);
                 ProgramNode::If(check, Box::new(self.value(yes, each)?), Box::new(self.value(no, each)?))

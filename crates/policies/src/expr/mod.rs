@@ -1,4 +1,4 @@
-//! Policies defined by an expression: the user with the least value is served first.
+//! Policies defined by an expression: the user with the least value is served first, or the task set with the least value.
 //!
 //! An expression with divisors that are constants of the run is computed exactly, in integers of up to 252 bits ([`exact`]). Otherwise it
 //! is computed in fixed point ([`fixed`]): every product and quotient is rounded down to 2^-64. In a rank, values of the whole cluster and
@@ -7,6 +7,7 @@
 mod environment;
 mod exact;
 mod fixed;
+mod functions;
 mod lex;
 mod names;
 mod order;
@@ -24,7 +25,7 @@ use self::names::Var;
 use self::parse::{Ast, Parts, Test};
 use self::program::{Check, Fixed, Number, ProgramNode, View};
 use super::{
-    Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict,
+    Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict, line,
 };
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
@@ -32,12 +33,13 @@ use plimsoll_sim::books::Books;
 
 pub use self::names::{Clause, NAMES, Name, Of, ValueUnit};
 
-/// `expr:(RANK)`, `expr:(RANK; admit CONDITION; order KEY)`
+/// `expr:(RANK)`, `expr:(RANK; admit CONDITION; order KEY)`, `expr:(order KEY)`
 pub static ROW: PolicyRow = PolicyRow {
     name: "expr",
     spelling: "expr:(RANK)",
     rank: RankOrder::Lowest("value of RANK"),
-    meaning: "The user with the least value of an expression first; (RANK; admit CONDITION; order KEY) has more parts.",
+    meaning: "The user with the least value of an expression first; (RANK; admit CONDITION; order KEY) has more parts; (order KEY) \
+              is one queue.",
     source: "the definition is the user's",
     example: "expr:(max(held[r] / (capacity[r] * weight[r])))",
     checked: "expr:(max(held[r] / (capacity[r] * weight[r])))",
@@ -46,10 +48,13 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let text = given.unwrap_or_default();
         let Parts { rank, admit, order } = parse::parse(text)?;
-        let job_order = order.map(|order| order::named(text, &order)).transpose()?;
+        let mut named = Vec::new();
+        rank.iter().for_each(|rank| rank.names(&mut |var| named.push(var)));
+        let decoded = named.contains(&Var::Key);
+        let job_order = order.map(|order| order::named(text, order, decoded)).transpose()?;
         let name = text.to_owned();
         let parsed = Parsed::new(Some(name.clone()), move |setup| {
-            Ok(Box::new(Expression::new(&name, &rank, admit.as_ref(), setup)?))
+            Ok(Box::new(Expression::new(&name, rank.as_ref(), admit.as_ref(), setup)?))
         });
         Ok(parsed.ordered(job_order))
     },
@@ -84,10 +89,15 @@ impl Formula {
             Ok(Ranged { node, low, high }) if (high - low).unsigned_abs().leading_zeros() >= 256 - bits => {
                 Ok(Formula::Wide(node, low))
             }
-            Ok(_) | Err(Stop::Inexact) => match Rounded(Environment::new(setup)).number(ast) {
-                Ok(node) => Ok(Formula::Rounded(node)),
-                Err(stop) => Err(stop.text()),
-            },
+            Ok(_) | Err(Stop::Inexact) => Formula::rounded(ast, setup),
+            Err(stop) => Err(stop.text()),
+        }
+    }
+
+    /// Compiles a number to fixed point. Errors: the problem.
+    fn rounded(ast: &Ast, setup: Option<&Setup>) -> std::result::Result<Formula, String> {
+        match Rounded(Environment::new(setup)).number(ast) {
+            Ok(node) => Ok(Formula::Rounded(node)),
             Err(stop) => Err(stop.text()),
         }
     }
@@ -202,6 +212,7 @@ impl View for QueueValues<'_> {
             Var::Backlogged => self.all.backlogged.into(),
             Var::Active => self.all.active.into(),
             Var::Now => self.all.now.0.into(),
+            Var::Key => self.queue.key.unwrap_or_default(),
             _ => unreachable!("a name of task sets or a constant: {var:?}"),
         }
     }
@@ -211,7 +222,8 @@ impl View for QueueValues<'_> {
 ///
 /// Cost: O(parts of the expression) per rank; all ranks in each round if it uses values of all users, `now` or `service`.
 struct Expression {
-    rank: Formula,
+    /// The rank of a user; `None` for the task sets of all users in one order.
+    rank: Option<Formula>,
     admit: Option<Condition>,
     needs: Needs,
     /// The users with a rank that may have changed since the last round.
@@ -229,10 +241,10 @@ enum Moves {
 
 impl Expression {
     /// Compiles the parts of an expression. Errors: [`Error::Policy`] for an unknown resource or an expression that is invalid in the run.
-    fn new(text: &str, rank: &Ast, admit: Option<&Test>, setup: &Setup) -> Result<Expression> {
+    fn new(text: &str, rank: Option<&Ast>, admit: Option<&Test>, setup: &Setup) -> Result<Expression> {
         let wrong = |expected: String| Error::policy("expr", format!("'{text}'"), expected);
         let mut named = Vec::new();
-        rank.names(&mut |var| named.push(var));
+        rank.iter().for_each(|rank| rank.names(&mut |var| named.push(var)));
         let stale = if named.iter().any(|var| var.is_of_all()) {
             Moves::Everybody
         } else if named.iter().any(|var| matches!(var, Var::Waiting | Var::Wanted)) {
@@ -246,9 +258,10 @@ impl Expression {
         let needs = Needs {
             waiting_demand: named.contains(&Var::Wanted),
             integrals: named.contains(&Var::Service),
+            one_line: rank.is_none(),
             ..Needs::default()
         };
-        let rank = Formula::new(rank, Some(setup), RANK_BITS).map_err(wrong)?;
+        let rank = rank.map(|rank| Formula::new(rank, Some(setup), RANK_BITS)).transpose().map_err(wrong)?;
         let admit = admit.map(|test| Condition::new(test, setup)).transpose().map_err(wrong)?;
         Ok(Expression { rank, admit, needs, stale, all: All::default() })
     }
@@ -283,8 +296,9 @@ impl Policy for Expression {
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
+        let Some(rank) = &self.rank else { return line::rank(queue) };
         let seen = QueueValues { queue, books, all: &self.all, ask: None };
-        self.rank.rank(&seen, books.weight_class(queue.user))
+        rank.rank(&seen, books.weight_class(queue.user))
     }
 
     fn admit(&self, queue: &Queue, ask: &Ask, books: &Books) -> Verdict {

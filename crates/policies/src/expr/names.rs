@@ -33,6 +33,10 @@ pub enum Var {
     JobSize,
     JobLeft,
     JobAttained,
+    JobService,
+    Age,
+    Wait,
+    Key,
 }
 
 /// A part of an expression.
@@ -81,7 +85,12 @@ pub enum ValueUnit {
     AmountSeconds,
     /// A weight; the default is 1.
     Weight,
+    /// The unit of the value after `order`.
+    Key,
 }
+
+/// The scale of a value that is an encoded key and not a multiple of a unit.
+pub(super) const ENCODED: u64 = 0;
 
 impl ValueUnit {
     /// Returns the number of units of the books in one unit of the expression.
@@ -89,6 +98,7 @@ impl ValueUnit {
         let amount = dim.map_or(1, |dim| dim.unit.scale());
         match self {
             ValueUnit::Count => 1,
+            ValueUnit::Key => ENCODED,
             ValueUnit::Amount => amount,
             ValueUnit::Seconds => US_PER_S,
             ValueUnit::AmountSeconds => amount * US_PER_S,
@@ -104,6 +114,7 @@ impl ValueUnit {
             ValueUnit::Seconds => "s",
             ValueUnit::AmountSeconds => "unit of the resource times s",
             ValueUnit::Weight => "weight",
+            ValueUnit::Key => "that of the value",
         }
     }
 }
@@ -128,6 +139,8 @@ pub struct Name {
 
 const USERS: &[Clause] = &[Clause::Rank, Clause::Admit];
 const RANK: &[Clause] = &[Clause::Rank];
+const TIMED: &[Clause] = &[Clause::Rank, Clause::Order];
+const ALL: &[Clause] = &[Clause::Rank, Clause::Admit, Clause::Order];
 const ADMIT: &[Clause] = &[Clause::Admit];
 const ORDER: &[Clause] = &[Clause::Order];
 
@@ -151,7 +164,7 @@ names! {
     "demand" Demand Resource Amount USERS, 60, "demanded by each task that the user would start next";
     "wanted" Wanted Resource Amount USERS, 127, "demanded by all running and waiting tasks of the user";
     "service" Service Resource AmountSeconds USERS, 127, "held by the user so far, added up over time";
-    "capacity" Capacity Resource Amount USERS, 60, "of the whole cluster; a constant";
+    "capacity" Capacity Resource Amount ALL, 60, "of the whole cluster; a constant";
     "weight" Weight Either Weight USERS, 60, "the user's weight, of a resource if one is named; a constant";
     "machines" Machines One Count USERS, 60, "machines of the cluster; a constant";
     "running" Running One Count USERS, 60, "running tasks of the user";
@@ -165,11 +178,16 @@ names! {
     "total_waiting" TotalWaiting One Count USERS, 60, "waiting tasks of all users";
     "backlogged" Backlogged One Count USERS, 32, "users with waiting tasks";
     "active" Active One Count USERS, 32, "users with waiting or running tasks";
-    "now" Now One Seconds RANK, 64, "the current time";
+    "key" Key One Key RANK, 128, "the value after 'order' of the task set that the user would start next";
+    "now" Now One Seconds TIMED, 64, "the current time";
     "priority" Priority One Count ORDER, 8, "of the task set, 0 (most urgent) to 9";
     "submit" Submit One Seconds ORDER, 64, "when the task set was submitted";
     "release" Release One Seconds ORDER, 64, "when its tasks could have started at the earliest";
     "place" Place One Count ORDER, 64, "its row in the trace, from 0; rows that a stage released count from 2^63";
+    "age" Age One Seconds ORDER, 64, "time since its submission";
+    "wait" Wait One Seconds ORDER, 64, "time since its tasks could have started at the earliest";
+    "demand" Demand Resource Amount ORDER, 60, "demanded by each of its tasks";
+    "tasks" Tasks One Count ORDER, 32, "tasks of its row in the trace";
     "waiting" Waiting One Count ORDER, 32, "waiting tasks of the set";
     "deadline" Deadline One Seconds ORDER, 64, "by when its tasks should have ended; without one, later than all others";
     "estimate" Estimate One Seconds ORDER, 64, "how long each of its tasks lasts, as its user estimates";
@@ -178,6 +196,7 @@ names! {
     "job_size" JobSize One Seconds ORDER, 127, "tasks times duration of the job, as its user estimates";
     "job_left" JobLeft One Seconds ORDER, 127, "the part of that which is left";
     "job_attained" JobAttained One Seconds ORDER, 127, "time that tasks of the job have run, added up";
+    "job_service" JobService Resource AmountSeconds ORDER, 127, "held by the job so far, added up over time";
 }
 
 /// Returns the value with this name that is valid in a part of an expression.

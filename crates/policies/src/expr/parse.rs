@@ -1,4 +1,4 @@
-//! Parses the text of an expression: `RANK; admit CONDITION; order KEY`.
+//! Parses the text of an expression: `RANK; admit CONDITION; order KEY`. Each part may be absent, but not both RANK and `order`.
 //!
 //! `or`, `and` and `not` have the lowest precedence, then comparisons, then `+` and `-`, then `*` and `/`, then `**`. `max`, `min` and
 //! `sum` of one argument iterate over the resources of the cluster, with the index `r`.
@@ -6,6 +6,7 @@
 //! The length, the depth and the number of operators are limited, which bounds the recursion. Errors state the expected form and the
 //! position.
 
+use super::functions::Function;
 use super::lex::{CharPosition, Result, Token, tokens};
 use super::names::{self, Clause, Name, Of, Var};
 use plimsoll_base::error::nearest;
@@ -42,6 +43,7 @@ pub enum Ast {
     Fold(Fold, Vec<Ast>),
     Over(Fold, Box<Ast>),
     Floor(Box<Ast>),
+    Function(Function, Box<Ast>),
     If(Box<Test>, Box<Ast>, Box<Ast>),
 }
 
@@ -63,7 +65,9 @@ impl Ast {
             Ast::Sum(a, b) | Ast::Product(a, b) | Ast::Quotient(a, b, _) => {
                 [a, b].iter().for_each(|one| one.names(visit))
             }
-            Ast::Negated(a) | Ast::Power(a, _) | Ast::Floor(a) | Ast::Over(_, a) => a.names(visit),
+            Ast::Negated(a) | Ast::Power(a, _) | Ast::Floor(a) | Ast::Function(_, a) | Ast::Over(_, a) => {
+                a.names(visit);
+            }
             Ast::Fold(_, of) => of.iter().for_each(|one| one.names(visit)),
             Ast::If(test, yes, no) => {
                 test.names(visit);
@@ -78,7 +82,7 @@ impl Ast {
             Ast::Number(..) | Ast::Over(..) => None,
             Ast::Value(_, index, place) => (*index == Index::Each).then_some(*place),
             Ast::Sum(a, b) | Ast::Product(a, b) | Ast::Quotient(a, b, _) => a.each().or_else(|| b.each()),
-            Ast::Negated(a) | Ast::Power(a, _) | Ast::Floor(a) => a.each(),
+            Ast::Negated(a) | Ast::Power(a, _) | Ast::Floor(a) | Ast::Function(_, a) => a.each(),
             Ast::Fold(_, of) => of.iter().find_map(Ast::each),
             Ast::If(test, yes, no) => test.each().or_else(|| yes.each()).or_else(|| no.each()),
         }
@@ -107,7 +111,8 @@ impl Test {
 /// The parts of an expression.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    pub rank: Ast,
+    /// The rank of a user; `None` for one queue of all users in the order of `order`.
+    pub rank: Option<Ast>,
     pub admit: Option<Test>,
     pub order: Option<Ast>,
 }
@@ -132,24 +137,35 @@ pub fn parse(text: &str) -> Result<Parts> {
     if parser.takes_word(Clause::Rank.word()) && parser.peek().is_none() {
         return Err("a value after 'rank'".to_owned());
     }
-    let rank = parser.number()?;
+    let begins = [Clause::Admit, Clause::Order].iter().any(|clause| parser.sees_word(clause.word()));
+    let rank = if begins { None } else { Some(parser.number()?) };
     let (mut admit, mut order) = (None, None);
-    while parser.takes(";") {
+    let mut more = begins || parser.takes(";");
+    while more {
         let place = parser.place();
-        if parser.takes_word("admit") && admit.is_none() {
+        if admit.is_none() && parser.takes_word(Clause::Admit.word()) {
             parser.clause = Clause::Admit;
             admit = Some(parser.test()?);
-        } else if parser.takes_word("order") && order.is_none() {
+        } else if order.is_none() && parser.takes_word(Clause::Order.word()) {
             parser.clause = Clause::Order;
             order = Some(parser.number()?);
         } else {
             return Err(format!("'admit CONDITION' or 'order VALUE', each once, after ';' at character {}", place.0));
         }
+        more = parser.takes(";");
     }
-    match parser.peek() {
-        None => Ok(Parts { rank, admit, order }),
-        Some(_) => Err(parser.expected("an operator or the end")),
+    if parser.peek().is_some() {
+        return Err(parser.expected("an operator or the end"));
     }
+    let mut named = Vec::new();
+    rank.iter().for_each(|rank| rank.names(&mut |var| named.push(var)));
+    if order.is_none() && (rank.is_none() || named.contains(&Var::Key)) {
+        return Err(format!(
+            "'order VALUE' {}",
+            if rank.is_none() { "besides 'admit'" } else { "for the value 'key'" }
+        ));
+    }
+    Ok(Parts { rank, admit, order })
 }
 
 /// A parsed number or condition.
@@ -189,8 +205,12 @@ impl Parser {
         is
     }
 
+    fn sees_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(Token::Word(other)) if other == word)
+    }
+
     fn takes_word(&mut self, word: &str) -> bool {
-        let is = matches!(self.peek(), Some(Token::Word(other)) if other == word);
+        let is = self.sees_word(word);
         self.at += usize::from(is);
         is
     }
@@ -374,6 +394,11 @@ impl Parser {
     }
 
     fn call(&mut self, word: &str, place: CharPosition) -> Result<Ast> {
+        if let Some((_, function)) = Function::ALL.into_iter().find(|(name, _)| *name == word) {
+            let inner = self.number()?;
+            self.needs(")")?;
+            return Ok(Ast::Function(function, Box::new(inner)));
+        }
         let fold = match word {
             "max" => Fold::Max,
             "min" => Fold::Min,
@@ -393,8 +418,11 @@ impl Parser {
                 return Ok(Ast::If(Box::new(test), Box::new(yes), Box::new(no)));
             }
             _ => {
-                let known = ["max", "min", "sum", "floor", "if"];
-                let hint = nearest(word, known).map(|hint| format!(" (did you mean '{hint}'?)")).unwrap_or_default();
+                let functions = Function::ALL.map(|(name, _)| name);
+                let known = ["max", "min", "sum", "floor", "if"].into_iter().chain(functions).collect::<Vec<_>>();
+                let hint = nearest(word, known.iter().copied())
+                    .map(|hint| format!(" (did you mean '{hint}'?)"))
+                    .unwrap_or_default();
                 let (known, at) = (known.join(", "), place.0);
                 return Err(format!("one of {known} instead of '{word}(' at character {at}{hint}"));
             }

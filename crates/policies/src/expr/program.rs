@@ -2,7 +2,8 @@
 
 use ethnum::{I256, U256};
 
-use super::names::Var;
+use super::functions::Function;
+use super::names::{ENCODED, Var};
 use crate::Rank;
 
 /// The values that an expression reads, in units of the books. For a value per resource, `d` is the index of the dimension.
@@ -14,13 +15,16 @@ pub trait View {
 pub trait Number: Copy + Ord {
     const ONE: Self;
     const ZERO: Self;
-    /// Converts a value of the books, given in units of which `scale` make one unit of the expression.
+    /// Converts a value of the books, given in units of which `scale` make one unit of the expression, or a key if `scale` is
+    /// [`ENCODED`].
     fn read(value: u128, scale: u64) -> Self;
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
     /// The largest whole number that is not greater.
     fn floor(self) -> Self;
+    /// Returns a function of the value. Only numbers in fixed point have functions.
+    fn apply(self, function: Function) -> Self;
     /// Returns the rank of a value; `low` is the least value.
     fn rank(self, low: Self) -> Rank;
     /// Returns the rank in 128 bits.
@@ -50,6 +54,10 @@ impl Number for i128 {
 
     fn floor(self) -> i128 {
         self
+    }
+
+    fn apply(self, function: Function) -> i128 {
+        unreachable!("{function:?} of an exact number")
     }
 
     fn rank(self, low: i128) -> Rank {
@@ -86,6 +94,10 @@ impl Number for I256 {
         self
     }
 
+    fn apply(self, function: Function) -> I256 {
+        unreachable!("{function:?} of an exact number")
+    }
+
     fn rank(self, low: I256) -> Rank {
         let (high, low) = (self - low).as_u256().into_words();
         Rank::wide(high, low)
@@ -107,14 +119,26 @@ pub const PLACES: u32 = 64;
 /// The bits of a [`Fixed`] before the binary point.
 const BITS: u32 = 124;
 
-/// The fractional bits of a [`Fixed`] in a key.
-const KEY_PLACES: u32 = 24;
+/// The bits of a [`Fixed`] in a key after the first bit that is set.
+const KEY_BITS: u32 = 119;
+
+/// The key of zero.
+const KEY_ZERO: u128 = 1 << 127;
 
 impl Fixed {
     const MOST: I256 = I256::from_words(1 << (BITS + PLACES - 128), 0);
 
     fn cut(value: I256) -> Fixed {
         Fixed(value.clamp(-Fixed::MOST, Fixed::MOST))
+    }
+
+    /// Returns the value that [`Number::key`] encodes.
+    fn from_key(key: u128) -> Fixed {
+        let code = key.abs_diff(KEY_ZERO);
+        let Some(behind) = ((code >> KEY_BITS) as u32).checked_sub(1) else { return Fixed::ZERO };
+        let first = U256::from(code & ((1 << KEY_BITS) - 1) | 1 << KEY_BITS);
+        let magnitude = if behind > KEY_BITS { first << (behind - KEY_BITS) } else { first >> (KEY_BITS - behind) };
+        Fixed::cut(if key < KEY_ZERO { -magnitude.as_i256() } else { magnitude.as_i256() })
     }
 
     /// Converts a fraction of numbers below 2^252, rounded down.
@@ -136,6 +160,9 @@ impl Number for Fixed {
     const ZERO: Fixed = Fixed(I256::ZERO);
 
     fn read(value: u128, scale: u64) -> Fixed {
+        if scale == ENCODED {
+            return Fixed::from_key(value);
+        }
         Fixed::cut(((U256::from(value) << PLACES) / U256::from(scale)).as_i256())
     }
 
@@ -165,14 +192,24 @@ impl Number for Fixed {
         Fixed((self.0 >> PLACES) << PLACES)
     }
 
+    fn apply(self, function: Function) -> Fixed {
+        let undefined = if function == Function::Sqrt { I256::ZERO } else { -Fixed::MOST };
+        Fixed(function.value(self.0, PLACES).unwrap_or(undefined))
+    }
+
     fn rank(self, _low: Fixed) -> Rank {
         self.0.rank(-Fixed::MOST)
     }
 
+    /// Encodes the sign, the number of bits and the first 120 bits, so that keys are ordered like values.
     fn key(self, _low: Fixed) -> u128 {
-        let kept: I256 = self.0 >> (PLACES - KEY_PLACES);
-        let most = I256::from_words(0, 1 << 127);
-        (kept.clamp(-most, most - I256::ONE) + most).as_u128()
+        let magnitude = self.0.unsigned_abs();
+        let bits = 256 - magnitude.leading_zeros();
+        let Some(behind) = bits.checked_sub(1) else { return KEY_ZERO };
+        let rest = magnitude - (U256::ONE << behind);
+        let rest = if behind > KEY_BITS { rest >> (behind - KEY_BITS) } else { rest << (KEY_BITS - behind) };
+        let code = u128::from(bits) << KEY_BITS | rest.as_u128();
+        if self.0 < 0 { KEY_ZERO - code } else { KEY_ZERO + code }
     }
 }
 
@@ -189,6 +226,7 @@ pub enum ProgramNode<N> {
     Quotient(Box<ProgramNode<N>>, Box<ProgramNode<N>>),
     Power(Box<ProgramNode<N>>, u32),
     Whole(Box<ProgramNode<N>>),
+    Function(Function, Box<ProgramNode<N>>),
     If(Box<Check<N>>, Box<ProgramNode<N>>, Box<ProgramNode<N>>),
 }
 
@@ -218,6 +256,7 @@ impl<N: Number> ProgramNode<N> {
                 (1..*power).fold(value, |product, _| product.times(value))
             }
             ProgramNode::Whole(of) => of.value(view, class).floor(),
+            ProgramNode::Function(function, of) => of.value(view, class).apply(*function),
             ProgramNode::If(check, yes, no) => {
                 if check.is_true(view, class) {
                     yes.value(view, class)
@@ -243,6 +282,7 @@ impl<N: Number> ProgramNode<N> {
             ProgramNode::Quotient(a, b) => ProgramNode::Quotient(boxed(a), boxed(b)),
             ProgramNode::Power(of, power) => ProgramNode::Power(boxed(of), power),
             ProgramNode::Whole(of) => ProgramNode::Whole(boxed(of)),
+            ProgramNode::Function(function, of) => ProgramNode::Function(function, boxed(of)),
             ProgramNode::If(check, yes, no) => ProgramNode::If(Box::new(check.map(number)), boxed(yes), boxed(no)),
         }
     }
@@ -266,6 +306,32 @@ impl<N: Number> Check<N> {
             Check::Equal(a, b) => Check::Equal(a.map(number), b.map(number)),
             Check::Both(a, b) => Check::Both(Box::new(a.map(number)), Box::new(b.map(number))),
             Check::Not(a) => Check::Not(Box::new(a.map(number))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn keys_are_ordered_like_values_and_keep_120_bits() {
+        let mut rng = ChaCha8Rng::seed_from_u64(46);
+        let mut random = |bits: u32| I256::from_words(rng.random_range(0..1 << 60), rng.random()) >> (188 - bits);
+        let mut values: Vec<I256> =
+            (0..=188).flat_map(|bits| [random(bits), random(bits), I256::ONE << bits]).collect();
+        values.extend(values.clone().into_iter().map(|value| value - I256::ONE));
+        values.extend(values.clone().into_iter().map(|value| -value));
+        values.sort_unstable();
+        values.dedup();
+        let key = |value: I256| Fixed::cut(value).key(Fixed::ZERO);
+        assert!(values.len() > 1000 && values.is_sorted_by_key(|value| key(*value)));
+        for value in values {
+            let lost = (value.abs() - Fixed::from_key(key(value)).0.abs()).as_u256();
+            assert!(lost << 119u32 <= value.unsigned_abs(), "{value}");
+            assert!(lost == 0 || value.unsigned_abs().leading_zeros() < 136, "{value}");
         }
     }
 }

@@ -17,6 +17,7 @@ mod failover;
 mod groups;
 mod jobs;
 mod over_time;
+mod own;
 
 pub use decisions::Decided;
 pub use distributions::{BinRow, DemandKind, Quantile};
@@ -24,6 +25,7 @@ pub use failover::{Fated, Recovered};
 pub use groups::{GroupRow, LevelOf};
 pub use jobs::{JobRow, Task};
 pub use over_time::{ShareRow, Used};
+pub use own::{DIRECTIONS, OWN_COLUMNS, OWN_UNITS, OwnColumn};
 
 named! {
     /// The tables of an experiment, with the meaning of a row.

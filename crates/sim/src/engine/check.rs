@@ -53,6 +53,9 @@ pub fn check(policy: &dyn Policy, cluster: &Cluster, options: &Options) -> Resul
             "a backup instance would begin at no checkpoint; leave out 'backup' in faults, or checkpoint and restart_delay",
         );
     }
+    if let Some(order) = &options.job_order {
+        order.in_cluster(&cluster.dims, &cluster.total())?;
+    }
     let by_order = options.preempt.is_some_and(|preempt| preempt.whom == PreemptFor::Order);
     if by_order && options.job_order.is_none() {
         return wrong(

@@ -102,7 +102,7 @@ impl<'a> Engine<'a> {
             check_control(&cluster, options)?;
         }
         let (mut extensions, readers) = Extensions::new(options, &needs, &cluster, control);
-        let settings = settings(options, &needs, &cluster, readers, extensions.remote.is_some());
+        let settings = settings(options, &needs, &cluster, readers, extensions.remote.is_some())?;
         let kernel = Kernel::new(context, &needs, cluster, weights, settings);
         if let Some(remote) = &mut extensions.remote {
             remote.control.open(kernel.offers());
@@ -309,14 +309,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Returns the options of a run that the kernel uses.
+/// Returns the options of a run that the kernel uses. Errors: the job order uses an unknown resource.
 fn settings(
     options: &Options,
     needs: &Needs,
     cluster: &Cluster,
     readers: Vec<ChangeKinds>,
     delegates: bool,
-) -> Settings {
+) -> Result<Settings> {
     let placed = options.placement != Placement::Pooled;
     let eventful = placed && !cluster.events.events.is_empty();
     let victims = match (options.preempt, needs.preempts_for) {
@@ -324,10 +324,14 @@ fn settings(
         (None, PreemptsFor::Reclaims) => Some(Victims::default()),
         (None, PreemptsFor::Never) => (eventful || options.faults.is_some()).then(Victims::default),
     };
-    Settings {
+    let order = match &options.job_order {
+        Some(order) => order.in_cluster(&cluster.dims, &cluster.total())?.or_else(|| Some(Arc::clone(order))),
+        None => None,
+    };
+    Ok(Settings {
         placement: options.placement,
         ties: options.ties,
-        order: options.job_order.clone(),
+        order,
         distance: options.distance,
         limits: options.preemption_limits,
         seed: options.seed,
@@ -338,5 +342,5 @@ fn settings(
         delegates,
         readers,
         watched: cluster.memory().filter(|_| options.slowdown.is_some() && placed),
-    }
+    })
 }

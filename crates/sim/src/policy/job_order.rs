@@ -11,7 +11,7 @@
 use std::sync::{Arc, LazyLock};
 
 use plimsoll_base::error::{Error, Result, nearest};
-use plimsoll_base::units::{JobId, Span, Time, UserId, span};
+use plimsoll_base::units::{Dim, JobId, MAX_DIMS, Resources, Span, Time, UserId, span};
 
 /// The data of a job that an order may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct JobView {
     /// The attained service: in task-microseconds or, by an order that is [`JobOrder::by_demand`], in microseconds of the whole cluster
     /// times [`WHOLE`].
     pub attained: u128,
+    /// The attained service by resource, in base units times microseconds, if the order is [`JobOrder::by_resource`].
+    pub service: Option<[u128; MAX_DIMS]>,
 }
 
 /// The number of steps into which the whole cluster is divided; the part of it that a task demands is counted in these steps.
@@ -34,7 +36,7 @@ pub const WHOLE: u64 = 1 << 20;
 
 /// The data of a waiting task set that an order may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetView {
+pub struct SetView<'a> {
     /// The user that it belongs to.
     pub user: UserId,
     /// The job that it belongs to.
@@ -47,6 +49,10 @@ pub struct SetView {
     pub place: u64,
     /// Number of its waiting tasks.
     pub waiting: u32,
+    /// Number of tasks of its row, whatever their state.
+    pub tasks: u32,
+    /// The demand of each of its tasks, by resource.
+    pub demand: &'a [u64],
     /// Its priority, 0 (most urgent) to 9.
     pub priority: u8,
     /// The deadline of its tasks.
@@ -69,7 +75,7 @@ pub enum SizeSource {
 }
 
 /// An order of a user's task sets, owned by the runs that use it. It must be stateless: a set's key is a function of the set and the
-/// instant alone, and changes only when tasks of its job start, end or are stopped, unless [`JobOrder::moves`].
+/// instant alone, and changes only when tasks of its job start, end or are stopped, unless [`JobOrder::moves`] or [`JobOrder::drifts`].
 pub trait JobOrder: Send + Sync {
     /// Returns the name behind the slash.
     fn name(&self) -> &str;
@@ -94,6 +100,11 @@ pub trait JobOrder: Send + Sync {
         false
     }
 
+    /// Returns whether [`JobView::service`] is used.
+    fn by_resource(&self) -> bool {
+        false
+    }
+
     /// Returns the next time at which the key of a job's sets changes although no task of the job starts or ends. Returns `None` if the
     /// key never changes, or changes continuously. `_rate` is the service that its running tasks attain per microsecond.
     fn changes(&self, _job: &JobView, _rate: u128, _now: Time) -> Option<Time> {
@@ -103,6 +114,17 @@ pub trait JobOrder: Send + Sync {
     /// Returns whether keys change with time while tasks of the job run. Such keys are recomputed before every round.
     fn moves(&self) -> bool {
         false
+    }
+
+    /// Returns whether keys change with time while tasks wait. The keys of all waiting sets are then recomputed before every round.
+    fn drifts(&self) -> bool {
+        false
+    }
+
+    /// Returns the order for a cluster with these resources and this capacity, or `None` if it is the same for every cluster. Errors: the
+    /// order uses a resource that the cluster and the workload do not have.
+    fn in_cluster(&self, _dims: &[Dim], _capacity: &Resources) -> Result<Option<Arc<dyn JobOrder>>> {
+        Ok(None)
     }
 }
 

@@ -81,7 +81,7 @@ pub struct TaskSet {
     pub stable: bool,
     /// The user's estimate of each task's duration; job orders, backups and backfilling use it.
     pub estimate: Option<Span>,
-    /// The deadline of the tasks; only job orders use it.
+    /// The deadline of the tasks; only job orders and metrics use it.
     pub deadline: Option<Time>,
     /// The job that must have ended before this row's job is submitted. It is the same in every row of a job.
     pub preceding: Option<Box<Preceding>>,

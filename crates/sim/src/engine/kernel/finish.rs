@@ -61,7 +61,7 @@ impl Kernel<'_> {
         let room = self.reserved_room(tasks);
         self.work.sets[tasks.set].left -= tasks.count.get();
         if let Some(ordered) = &mut self.work.ordered {
-            ordered.over(tasks, true, self.now);
+            ordered.over(&self.work.sets, tasks, true, self.now);
         }
         self.report(tasks, Some(at), Fate::Finished)?;
         let devices = self.take_devices(tasks);
@@ -78,7 +78,7 @@ impl Kernel<'_> {
     /// Ends running tasks permanently; they must not be in the agenda any more. Errors: the recorder's.
     pub fn finish(&mut self, finish: Running, fate: Fate) -> Result<()> {
         if let Some(ordered) = &mut self.work.ordered {
-            ordered.over(&finish, true, self.now);
+            ordered.over(&self.work.sets, &finish, true, self.now);
         }
         self.free_room(&finish);
         self.report(&finish, Some(self.now), fate)?;

@@ -1,8 +1,9 @@
 //! Task sets in a job order other than the default: the keys of the order, and the data of sets and jobs that keys depend on.
 //!
 //! [`Ordered`] keeps all queued sets in one sorted structure, by queue and key. Keys of a job's sets are recomputed before each round if
-//! tasks of the job started, ended or were stopped, and before every round if keys change with time and tasks of the job run. The service
-//! and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any instant.
+//! tasks of the job started, ended or were stopped, and before every round if keys change with time while tasks of the job run, or while
+//! tasks wait. The service and remaining work of jobs are sums over tasks and start times, so that a view of a job costs O(1) at any
+//! instant.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::sets::{ActiveSet, Sets};
 use crate::policy::JobOrder;
 use crate::policy::job_order::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
-use plimsoll_base::units::{JobId, Resources, Span, Time};
+use plimsoll_base::units::{JobId, MAX_DIMS, Resources, Span, Time};
 
 /// The sort key of a set in its queue: the key of the job order, then the default order.
 type SetKey = (QueueId, u128, (u128, u32), SetSlot);
@@ -31,6 +32,8 @@ struct SetFacts {
     each: u64,
     /// The service that each task receives per microsecond.
     breadth: u64,
+    /// The number of tasks of the row.
+    tasks: u32,
 }
 
 /// The data of a job that a job order may use.
@@ -54,14 +57,48 @@ struct JobFacts {
 }
 
 impl JobFacts {
-    fn view(&self, now: Time) -> JobView {
+    fn view(&self, now: Time, service: Option<[u128; MAX_DIMS]>) -> JobView {
         let elapsed = u128::from(now.0) * u128::from(self.running) - self.starts;
         JobView {
+            service,
             waiting: self.waiting,
             running: self.running,
             size: self.size,
             left: self.open.saturating_sub(elapsed),
             attained: self.attained + u128::from(now.0) * self.breadth - self.broad_starts,
+        }
+    }
+}
+
+/// The attained service of a job by resource, as sums like those of [`JobFacts`].
+#[derive(Clone, Copy, Debug, Default)]
+struct ServiceFacts {
+    attained: [u128; MAX_DIMS],
+    /// The demand of all running tasks.
+    rate: [u128; MAX_DIMS],
+    starts: [u128; MAX_DIMS],
+}
+
+impl ServiceFacts {
+    /// Returns the service at an instant.
+    fn total(&self, now: Time) -> [u128; MAX_DIMS] {
+        std::array::from_fn(|d| self.attained[d] + u128::from(now.0) * self.rate[d] - self.starts[d])
+    }
+
+    fn launched(&mut self, demand: &[u64], tasks: u32, now: Time) {
+        for (d, demand) in demand.iter().enumerate() {
+            let rate = u128::from(*demand) * u128::from(tasks);
+            self.rate[d] += rate;
+            self.starts[d] += rate * u128::from(now.0);
+        }
+    }
+
+    fn over(&mut self, demand: &[u64], tasks: &Running, now: Time) {
+        for (d, demand) in demand.iter().enumerate() {
+            let rate = u128::from(*demand) * u128::from(tasks.count.get());
+            self.rate[d] -= rate;
+            self.starts[d] -= rate * u128::from(tasks.start.0);
+            self.attained[d] += rate * u128::from(now.since(tasks.start).0);
         }
     }
 }
@@ -73,13 +110,23 @@ pub struct Ordered {
     line: BTreeSet<SetKey>,
     sets: Vec<SetFacts>,
     jobs: Vec<JobFacts>,
+    /// The service of jobs by resource; empty unless the order uses it.
+    service: Vec<ServiceFacts>,
     /// Jobs with tasks that started, ended or were stopped since keys were last computed.
     touched: BTreeSet<JobSlot>,
 }
 
 impl Ordered {
     pub fn new(order: Arc<dyn JobOrder>, capacity: Resources) -> Ordered {
-        Ordered { order, capacity, line: BTreeSet::new(), sets: Vec::new(), jobs: Vec::new(), touched: BTreeSet::new() }
+        Ordered {
+            order,
+            capacity,
+            line: BTreeSet::new(),
+            sets: Vec::new(),
+            jobs: Vec::new(),
+            service: Vec::new(),
+            touched: BTreeSet::new(),
+        }
     }
 
     /// Returns whether a row lacks the estimate that the order requires.
@@ -99,6 +146,15 @@ impl Ordered {
             self.jobs.resize_with(at + 1, JobFacts::default);
         }
         self.jobs[at] = JobFacts { id, ..JobFacts::default() };
+        if self.order.by_resource() {
+            self.service.resize_with(self.jobs.len(), ServiceFacts::default);
+            self.service[at] = ServiceFacts::default();
+        }
+    }
+
+    /// Returns the data of a job that the order may use.
+    fn view(&self, job: JobSlot, now: Time) -> JobView {
+        self.jobs[job.index()].view(now, self.service.get(job.index()).map(|service| service.total(now)))
     }
 
     /// Adds the row of a job that is stored as this set.
@@ -110,7 +166,7 @@ impl Ordered {
         };
         let breadth = if self.order.by_demand() { self.breadth(&row.demand) } else { 1 };
         let (estimate, deadline) = (row.estimate, row.deadline);
-        self.insert(slot, SetFacts { key: 0, number: 0, estimate, deadline, each, breadth });
+        self.insert(slot, SetFacts { key: 0, number: 0, estimate, deadline, each, breadth, tasks: row.tasks });
         let (job, size) = (&mut self.jobs[job.index()], u128::from(each) * u128::from(row.tasks));
         (job.size, job.open) = (job.size + size, job.open + size);
     }
@@ -157,19 +213,22 @@ impl Ordered {
     }
 
     /// Returns the key of a set at this instant.
-    pub fn key(&self, slot: SetSlot, set: &ActiveSet, now: Time) -> u128 {
-        let (facts, job) = (&self.sets[slot.index()], &self.jobs[set.job.index()]);
+    pub fn key(&self, slot: SetSlot, sets: &Sets, now: Time) -> u128 {
+        let set = &sets[slot];
+        let facts = &self.sets[slot.index()];
         let view = SetView {
             user: set.user,
-            job_id: job.id,
+            job_id: self.jobs[set.job.index()].id,
             submit: set.submit,
             release: set.release,
             place: place(set),
             waiting: set.waiting,
+            tasks: facts.tasks,
+            demand: sets.needs(slot).0,
             priority: set.priority,
             deadline: facts.deadline,
             estimate: facts.estimate,
-            job: job.view(now),
+            job: self.view(set.job, now),
         };
         self.order.key(&view, now)
     }
@@ -187,7 +246,7 @@ impl Ordered {
         job.in_line.push(slot);
         // The key may have changed with time while no set of the job was queued.
         self.touched.insert(set.job);
-        let key = self.key(slot, set, now);
+        let key = self.key(slot, sets, now);
         let facts = &mut self.sets[slot.index()];
         (facts.key, facts.number) = (key, set.number);
         self.line.insert(self.sort_key(slot, set));
@@ -220,8 +279,7 @@ impl Ordered {
     /// Returns the instant at which a running job's key next changes without a start or end of its tasks. Returns `None` if the key never
     /// changes, or changes continuously.
     pub fn changes(&self, job: JobSlot, now: Time) -> Option<Time> {
-        let facts = &self.jobs[job.index()];
-        self.order.changes(&facts.view(now), facts.breadth, now)
+        self.order.changes(&self.view(job, now), self.jobs[job.index()].breadth, now)
     }
 
     /// Returns the key of a queued set.
@@ -230,7 +288,11 @@ impl Ordered {
     }
 
     /// Records a launch of tasks of a queued set.
-    pub fn launched(&mut self, slot: SetSlot, job: JobSlot, tasks: u32, now: Time) {
+    pub fn launched(&mut self, sets: &Sets, slot: SetSlot, tasks: u32, now: Time) {
+        let job = sets[slot].job;
+        if let Some(service) = self.service.get_mut(job.index()) {
+            service.launched(sets.needs(slot).0, tasks, now);
+        }
         let breadth = u128::from(self.sets[slot.index()].breadth) * u128::from(tasks);
         let facts = &mut self.jobs[job.index()];
         facts.breadth += breadth;
@@ -249,7 +311,10 @@ impl Ordered {
     }
 
     /// Records that tasks no longer run. If they have `ended`, the remaining work of their job is reduced.
-    pub fn over(&mut self, tasks: &Running, ended: bool, now: Time) {
+    pub fn over(&mut self, sets: &Sets, tasks: &Running, ended: bool, now: Time) {
+        if let Some(service) = self.service.get_mut(tasks.job.index()) {
+            service.over(sets.needs(tasks.set).0, tasks, now);
+        }
         let count = u128::from(tasks.count.get());
         let each = if ended { u128::from(self.sets[tasks.set.index()].each) } else { 0 };
         let breadth = u128::from(self.sets[tasks.set.index()].breadth) * count;
@@ -270,7 +335,7 @@ impl Ordered {
         for &job in &jobs {
             for at in 0..self.jobs[job.index()].in_line.len() {
                 let slot = self.jobs[job.index()].in_line[at];
-                let key = self.key(slot, &sets[slot], now);
+                let key = self.key(slot, sets, now);
                 if key != self.sets[slot.index()].key {
                     self.line.remove(&self.sort_key(slot, &sets[slot]));
                     self.sets[slot.index()].key = key;
@@ -279,7 +344,9 @@ impl Ordered {
                 }
             }
         }
-        if self.order.moves() {
+        if self.order.drifts() {
+            self.touched = jobs.into_iter().filter(|job| !self.jobs[job.index()].in_line.is_empty()).collect();
+        } else if self.order.moves() {
             let goes_on = |job: &JobSlot| {
                 let job = &self.jobs[job.index()];
                 job.running > 0 && !job.in_line.is_empty()

@@ -123,9 +123,8 @@ impl Kernel<'_> {
         self.outcome.launched += u64::from(tasks);
         let set = &mut self.work.sets[slot];
         set.waiting -= tasks;
-        let job = set.job;
         if let Some(ordered) = &mut self.work.ordered {
-            ordered.launched(slot, job, tasks, self.now);
+            ordered.launched(&self.work.sets, slot, tasks, self.now);
         }
         let alone = self.site.devices.is_some() || self.running.attempts.is_some();
         for &(machine, count) in parts {

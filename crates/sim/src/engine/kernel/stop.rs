@@ -190,7 +190,7 @@ impl Kernel<'_> {
         let mut stopped: Vec<(Running, Salvage)> = stopped.into_iter().zip(kept).collect();
         for (tasks, keep) in &stopped {
             if let Some(ordered) = &mut self.work.ordered {
-                ordered.over(tasks, false, self.now);
+                ordered.over(&self.work.sets, tasks, false, self.now);
             }
             self.free_room(tasks);
             self.report_with(tasks, Some(self.now), fate, *keep)?;

@@ -91,6 +91,6 @@ impl Work {
 
     /// Returns the key of a waiting or running set in the job order of the run at this instant; 0 in the default order.
     pub fn order_of(&self, slot: SetSlot, now: Time) -> u128 {
-        self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets[slot], now))
+        self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets, now))
     }
 }
