@@ -24,8 +24,8 @@ Examples:
   plimsoll timeline results/mine -o mine.pftrace
   plimsoll timeline results/mine -o hour.pdf --from 1h --until 2h \\
       --machines 0-9 --preset acm
-  plimsoll timeline results/sweep -o one.json.gz --cell 'load=0.9' \\
-      --policy drf --seed 2 --users ann,bob")]
+  plimsoll timeline results/sweep -o one.json.gz --cell load-0.9 --policy drf \\
+      --seed 2 --users ann,bob")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written, or the folder of one run in it (tasks/policy=P/run=K)
     results: PathBuf,

@@ -25,10 +25,16 @@ const HAIR: f64 = 0.75;
 const ROW: f64 = 6.0;
 const ROWS: (f64, f64) = (60.0, 280.0);
 
+/// The least height of the rows of a machine that lines separate from others.
+const RULED: f64 = 6.0;
+
 /// The heights of the panel of a pool, of a strip of marks, and of the panel of curves.
 const STACK: f64 = 150.0;
 const STRIP: f64 = 8.0;
 const CURVES: f64 = 70.0;
+
+/// The dashes of curves, in turn.
+const DASHES: [&[f64]; 3] = [&[], &[4.0, 4.0], &[1.5, 3.0]];
 
 /// Cells per point of width: finer cells are not visible in print.
 const COLUMNS_PER_POINT: f64 = 2.0;
@@ -175,6 +181,7 @@ pub fn timeline(chart: &TimelineChart) -> String {
     match &chart.body {
         TimelineBody::Rows { label, names, rows, cells } => {
             sheet.cells(&mut canvas, (top, body / rows.max(1.0)), cells);
+            sheet.rules(&mut canvas, (top, body / rows.max(1.0)), names);
             canvas.layer(LayerGroup::class("text"), |pen| {
                 sheet.row_names(pen, (top, body / rows.max(1.0)), names);
                 sheet.label(pen, label, (top, top + body));
@@ -335,6 +342,16 @@ impl Sheet<'_> {
         });
     }
 
+    /// Separates the machines, if their rows are high enough.
+    fn rules(&self, canvas: &mut Canvas, (top, row): (f64, f64), names: &[(f64, f64, String)]) {
+        canvas.layer(LayerGroup::class("rules"), |pen| {
+            for (from, ..) in names.iter().skip(1).filter(|(from, until, _)| (until - from) * row >= RULED) {
+                let y = top + from * row;
+                pen.path(&[(self.left, y), (self.right, y)], &INK, 0.5);
+            }
+        });
+    }
+
     /// Writes the names of rows that have room for them.
     fn row_names(&self, pen: &mut Pen, (top, row): (f64, f64), names: &[(f64, f64, String)]) {
         let mut free = top - SMALL;
@@ -422,15 +439,19 @@ impl Sheet<'_> {
     }
 
     fn curves(&self, canvas: &mut Canvas, scale: &Scale, (top, bottom): (f64, f64), curves: &[Vec<(f64, f64)>]) {
-        // The first users are the largest, and are drawn above the others.
-        for (user, curve) in curves.iter().enumerate().rev() {
+        // Dashed curves are drawn above solid ones, so that equal curves are visible.
+        let mut order: Vec<usize> = (0..curves.len()).collect();
+        order.sort_by_key(|user| (user % DASHES.len(), *user));
+        for (user, curve) in order.into_iter().map(|user| (user, &curves[user])) {
             let mut points: Vec<(f64, f64)> = Vec::new();
             for &(time, value) in curve.iter().filter(|(_, value)| drawable(*value)) {
                 let place = (self.x(time), bottom - scale.at(value).clamp(0.0, 1.0) * (bottom - top));
                 points.extend(points.last().map(|last| (place.0, last.1)));
                 points.push(place);
             }
-            let group = LayerGroup { key: Some(&user.to_string()), ..LayerGroup::class("curve") };
+            let key = user.to_string();
+            let dash = DASHES[user % DASHES.len()];
+            let group = LayerGroup { key: Some(&key), dash, ..LayerGroup::class("curve") };
             canvas.layer(group, |pen| pen.path(&thin(points), &self.look(user).color, 1.0));
         }
     }
@@ -444,68 +465,4 @@ fn faded(RGBColor(red, green, blue): RGBColor, strength: f64) -> RGBColor {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::raster;
-
-    fn cell(row: f64, from: f64, until: f64, user: usize) -> TimelineCell {
-        TimelineCell { top: row, bottom: row + 1.0, from, until, user, strength: 1.0, stopped: from > 5.0 }
-    }
-
-    fn chart(body: TimelineBody) -> TimelineChart {
-        TimelineChart {
-            name: "Tasks of machines".to_owned(),
-            width: 241.1,
-            window: (0.0, 20.0),
-            users: vec!["ann".to_owned(), "bob".to_owned()],
-            others: Some("3 others".to_owned()),
-            body,
-            marks: vec![TimelineMarks {
-                label: "arrivals".to_owned(),
-                event: TimelineEvent::Arrival,
-                times: vec![1.0],
-            }],
-            curves: Some(TimelineCurves {
-                axis: Axis::fraction("Dominant share"),
-                curves: vec![vec![(0.0, 0.5)], vec![]],
-            }),
-            note: Some("5 tasks".to_owned()),
-        }
-    }
-
-    #[test]
-    fn rows_and_stacks_are_drawn_with_all_texts() {
-        let rows = TimelineBody::Rows {
-            label: "Machine".to_owned(),
-            names: vec![(0.0, 2.0, "0".to_owned())],
-            rows: 2.0,
-            cells: vec![cell(0.0, 0.0, 4.0, 0), cell(1.0, 6.0, 9.0, 2)],
-        };
-        let stack = TimelineBody::Stack {
-            axis: Axis::number("CPU in use (cores)"),
-            ends: vec![0.0, 10.0, 20.0],
-            layers: vec![vec![1.0, 2.0], vec![0.0, 3.0], vec![1.0, 0.0]],
-        };
-        for (body, text) in [(rows, "Machine"), (stack, "CPU in use (cores)")] {
-            let svg = timeline(&chart(body));
-            for text in [text, "ann", "bob", "3 others", "arrivals", "Dominant share", "Time (s)", "5 tasks"] {
-                assert!(svg.contains(text), "{text} is missing");
-            }
-            assert!(raster::png(&svg, 1.0, Vec::new()).is_ok());
-        }
-    }
-
-    #[test]
-    fn invalid_numbers_are_not_drawn() {
-        for value in [f64::NAN, f64::INFINITY, -1.0, 0.0, 1e300] {
-            let cells = vec![cell(0.0, value, value, 0)];
-            let rows = TimelineBody::Rows { label: String::new(), names: vec![], rows: 0.0, cells };
-            let stack =
-                TimelineBody::Stack { axis: Axis::number(""), ends: vec![0.0, value], layers: vec![vec![value]; 3] };
-            for body in [rows, stack] {
-                let svg = timeline(&chart(body));
-                assert!(!svg.contains("NaN") && raster::png(&svg, 1.0, Vec::new()).is_ok(), "{value}");
-            }
-        }
-    }
-}
+mod tests;

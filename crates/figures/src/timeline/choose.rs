@@ -30,6 +30,8 @@ pub(super) struct ChosenRun {
     pub tasks: PathBuf,
     /// The end of the run.
     pub end: Time,
+    /// The largest delay of a row of the table of tasks; 0 until it is measured.
+    pub delay: u64,
     /// Messages about default choices.
     pub notes: Vec<String>,
 }
@@ -117,7 +119,7 @@ impl RunChoice<'_> {
         let end =
             results.part(Table::Runs, &["end_us"], (policy, run))?.map(|part| part.numbers("end_us")).transpose()?;
         let end = end.and_then(|values| values.first().copied().flatten()).unwrap_or(0.0);
-        Ok(ChosenRun { results, key: (policy, run), tasks, end: Time(end as u64), notes })
+        Ok(ChosenRun { results, key: (policy, run), tasks, end: Time(end as u64), delay: 0, notes })
     }
 
     /// Opens the results of a study without a sweep, or of one cell.

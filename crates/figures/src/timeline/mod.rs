@@ -22,7 +22,7 @@ use plimsoll_base::units::Time;
 use plimsoll_charts::paper::Paper;
 
 pub use choose::RunChoice;
-use rows::{MachineRanges, TaskFilter};
+use rows::{MachineRanges, TaskFilter, largest_delay};
 use scan::Overview;
 
 named! {
@@ -93,7 +93,8 @@ pub fn write(request: &TimelineRequest) -> Result<Vec<String>> {
         return Err(Error::plan("--until", format!("{} s", until.seconds()), "a time after --from"));
     }
     let ranges = request.machines.map(|text| MachineRanges::parse("--machines", text)).transpose()?;
-    let run = request.choice.open(request.results)?;
+    let mut run = request.choice.open(request.results)?;
+    run.delay = largest_delay(&run, request.stop)?;
     let resource = run.resource(request.resource)?;
     let filter = TaskFilter::new(request.users, ranges, (request.from, request.until));
     let mut notes = run.notes.clone();

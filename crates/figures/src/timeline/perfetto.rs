@@ -114,7 +114,7 @@ pub(super) struct PerfettoWriter<'a, W: Write> {
     tracks: u64,
     groups: HashMap<u32, u64>,
     lanes: Vec<u64>,
-    /// The tracks of counters by user; the parent of all is declared before the first.
+    /// The tracks of counters by user; their parent is declared before the first one.
     counters: HashMap<usize, u64>,
     counters_root: Option<u64>,
     /// Names of events, and texts of annotations.

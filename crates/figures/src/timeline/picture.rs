@@ -43,7 +43,8 @@ pub(super) fn write(job: &Job, notes: &mut Vec<String>) -> Result<()> {
     facts.extend(
         [("failure", job.overview.failures), ("preemption", job.overview.preemptions)]
             .into_iter()
-            .filter_map(|(noun, many)| (many > 0).then(|| count(many, noun))),
+            .filter(|(_, many)| *many > 0)
+            .map(|(noun, many)| count(many, noun)),
     );
     let seconds = |time: u64| time as f64 / 1e6;
     let (from, until) = job.overview.window;
@@ -281,7 +282,7 @@ fn machines(
         let seconds = (job.overview.window.1 - job.overview.window.0) as f64 / 1e6 / columns as f64;
         let lane = if rows.are_lanes() { "a lane".to_owned() } else { count(rows.machines as u64, "machine") };
         facts.push(format!(
-            "aggregated in cells of {} s by {lane}: the colour of a cell is that of its largest user, its strength the part in use",
+            "aggregated in cells of {} s by {lane}: the colour of a cell is that of its largest user, its strength the part of lanes in use",
             number(Some(seconds)),
         ));
     }

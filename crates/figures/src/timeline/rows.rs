@@ -1,6 +1,11 @@
 //! The rows of the table of tasks, streamed in order of completion, and their selection by user, machine and time.
+//!
+//! Tables are in order of completion, except that a control plane records a task when a message about it arrives. Rows are therefore sorted
+//! within the largest delay of the table, which [`largest_delay`] measures.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::path::Path;
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::names::NameList;
@@ -20,17 +25,17 @@ pub(super) enum TaskEnd {
     Done,
     /// The run ended first.
     Open,
-    /// It was stopped, and other tasks or a controller caused it.
+    /// Its room was reclaimed or needed by a more urgent task.
     Preempted,
-    /// It or its machine failed.
+    /// It failed, or it was lost with its machine or by the control plane.
     Failed,
 }
 
 impl TaskEnd {
     fn from_outcome(outcome: &str) -> TaskEnd {
         match outcome {
-            "preempted" | "reclaimed" | "revoked" | "moved" => TaskEnd::Preempted,
-            "failed" | "machine-failed" | "lost" | "given-up" => TaskEnd::Failed,
+            "preempted" | "reclaimed" => TaskEnd::Preempted,
+            "failed" | "given-up" | "machine-failed" | "lost" | "revoked" | "moved" => TaskEnd::Failed,
             "running" => TaskEnd::Open,
             _ => TaskEnd::Done,
         }
@@ -161,7 +166,7 @@ impl TaskFilter {
 
 /// Reads some columns of a table in chunks. `columns` that the table lacks are omitted. Errors: the table is damaged, or `stop` returns one.
 pub(super) fn each_chunk(
-    path: &std::path::Path,
+    path: &Path,
     columns: &[&str],
     stop: &dyn Fn() -> Result<()>,
     mut visit: impl FnMut(&Chunk) -> Result<()>,
@@ -183,7 +188,7 @@ pub(super) fn each_chunk(
 
 /// Some rows of a table.
 pub(super) struct Chunk<'a> {
-    path: &'a std::path::Path,
+    path: &'a Path,
     /// The number of the first row.
     from: usize,
     /// The number of rows.
@@ -241,12 +246,114 @@ impl Chunk<'_> {
 pub(super) enum Detail {
     /// Job, task and attempt.
     Full,
-    /// None of them.
+    /// No column that identifies a task.
     Figure,
 }
 
+/// A task in the order of completion; ties are in the order of the table.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    finish: u64,
+    row: usize,
+    start: u64,
+    user: usize,
+    machine: Option<u32>,
+    task: i64,
+    attempt: i64,
+    job: String,
+    outcome: String,
+}
+
+impl Waiting {
+    fn new(row: usize, task: &TaskRow) -> Waiting {
+        Waiting {
+            finish: task.finish,
+            row,
+            start: task.start,
+            user: task.user,
+            machine: task.machine,
+            task: task.task,
+            attempt: task.attempt,
+            job: task.job.to_owned(),
+            outcome: task.outcome.to_owned(),
+        }
+    }
+
+    fn as_row(&self) -> TaskRow<'_> {
+        TaskRow {
+            job: &self.job,
+            task: self.task,
+            attempt: self.attempt,
+            user: self.user,
+            machine: self.machine,
+            start: self.start,
+            finish: self.finish,
+            outcome: &self.outcome,
+            end: TaskEnd::from_outcome(&self.outcome),
+        }
+    }
+}
+
+/// Restores the order of completion of tasks that arrive late by at most a known delay. Memory: the tasks that end within the delay.
+struct Sorter<'a> {
+    delay: u64,
+    /// The latest end of a task so far.
+    latest: u64,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    visit: &'a mut dyn FnMut(&TaskRow) -> Result<()>,
+}
+
+impl Sorter<'_> {
+    fn push(&mut self, row: usize, task: &TaskRow) -> Result<()> {
+        if self.delay == 0 {
+            return (self.visit)(task);
+        }
+        self.waiting.push(Reverse(Waiting::new(row, task)));
+        self.latest = self.latest.max(task.finish);
+        self.pop_until(self.latest.saturating_sub(self.delay))
+    }
+
+    /// Passes on the tasks that end by `time`: later rows have no earlier end.
+    fn pop_until(&mut self, time: u64) -> Result<()> {
+        while let Some(Reverse(first)) = self.waiting.peek()
+            && first.finish <= time
+        {
+            (self.visit)(&first.as_row())?;
+            self.waiting.pop();
+        }
+        Ok(())
+    }
+}
+
+/// Returns the end of a task: the end of the run if it was still running.
+fn finish_of(run: &ChosenRun, start: u64, end: Option<i64>) -> u64 {
+    end.and_then(|end| u64::try_from(end).ok()).unwrap_or(run.end.0.max(start))
+}
+
+/// Returns the launch of a task; `None` if it was never launched.
+fn start_of(start: Option<i64>) -> Option<u64> {
+    start.and_then(|start| u64::try_from(start).ok())
+}
+
+/// Returns the largest delay of a row: how much earlier its task ended than the task of an earlier row. It is 0 for a table in order of
+/// completion.
+pub(super) fn largest_delay(run: &ChosenRun, stop: &dyn Fn() -> Result<()>) -> Result<u64> {
+    let (mut latest, mut delay) = (0, 0);
+    each_chunk(&run.tasks, &["start_us", "finish_us"], stop, |chunk| {
+        let (starts, ends) = (chunk.integers("start_us")?, chunk.integers("finish_us")?);
+        for (start, end) in starts.into_iter().zip(ends) {
+            let Some(start) = start_of(start) else { continue };
+            let finish = finish_of(run, start, end);
+            delay = delay.max(u64::saturating_sub(latest, finish));
+            latest = latest.max(finish);
+        }
+        Ok(())
+    })?;
+    Ok(delay)
+}
+
 /// Streams the selected tasks of a run in order of completion. `users` gets the names of all users, selected or not. Errors: the table is
-/// damaged or in another order, or `stop` returns one.
+/// damaged, or `stop` returns one.
 pub(super) fn each_task(
     run: &ChosenRun,
     filter: &TaskFilter,
@@ -259,7 +366,7 @@ pub(super) fn each_task(
     if detail == Detail::Full {
         columns.extend(["job", "task", "attempt"]);
     }
-    let mut last = 0;
+    let mut sorter = Sorter { delay: run.delay, latest: 0, waiting: BinaryHeap::new(), visit: &mut visit };
     each_chunk(&run.tasks, &columns, stop, |chunk| {
         let (names, machines) = (chunk.names("user")?, chunk.integers("machine")?);
         let (starts, ends, outcomes) =
@@ -273,16 +380,10 @@ pub(super) fn each_task(
                 _ => (users.add(name), filter.has_user(name)),
             };
             known = Some((name, user, selected));
-            let Some(start) = starts[row].and_then(|start| u64::try_from(start).ok()) else { continue };
-            let finish = ends[row].and_then(|end| u64::try_from(end).ok()).unwrap_or(run.end.0.max(start));
+            let Some(start) = start_of(starts[row]) else { continue };
+            let finish = finish_of(run, start, ends[row]);
             if finish < start {
                 return Err(chunk.wrong(row, "finish_us", "the task ends before it starts"));
-            }
-            if ends[row].is_some() {
-                if finish < last {
-                    return Err(chunk.wrong(row, "finish_us", "the rows are not in order of completion"));
-                }
-                last = finish;
             }
             let outcome = outcomes.get(row);
             let task = TaskRow {
@@ -297,11 +398,12 @@ pub(super) fn each_task(
                 end: TaskEnd::from_outcome(outcome),
             };
             if selected && filter.has(&task) {
-                visit(&task)?;
+                sorter.push(chunk.from + row, &task)?;
             }
         }
         Ok(())
-    })
+    })?;
+    sorter.pop_until(u64::MAX)
 }
 
 #[cfg(test)]
@@ -344,5 +446,35 @@ mod tests {
         ] {
             assert_eq!(filter.has(&row(start, finish)), is, "{start}-{finish}");
         }
+    }
+
+    #[test]
+    fn late_rows_are_sorted_within_their_delay() {
+        let ends = [10, 12, 11, 30, 25, 28, 31, 26, 40];
+        let mut order = Vec::new();
+        let mut most = 0;
+        let mut visit = |task: &TaskRow| {
+            order.push(task.finish);
+            Ok(())
+        };
+        let mut sorter = Sorter { delay: 5, latest: 0, waiting: BinaryHeap::new(), visit: &mut visit };
+        for (at, finish) in ends.into_iter().enumerate() {
+            let task = Waiting {
+                finish,
+                row: at,
+                start: 0,
+                user: 0,
+                machine: None,
+                task: 0,
+                attempt: 0,
+                job: String::new(),
+                outcome: String::new(),
+            };
+            sorter.push(at, &task.as_row()).expect("no error");
+            most = most.max(sorter.waiting.len());
+        }
+        sorter.pop_until(u64::MAX).expect("no error");
+        assert_eq!(order, [10, 11, 12, 25, 26, 28, 30, 31, 40]);
+        assert!(most <= 5, "{most} tasks were in memory");
     }
 }
