@@ -279,7 +279,7 @@ impl Sheet<'_> {
         self.left + part.clamp(0.0, 1.0) * (self.right - self.left)
     }
 
-    fn look(&self, user: usize) -> &SeriesStyle {
+    fn style(&self, user: usize) -> &SeriesStyle {
         &self.looks[user.min(self.looks.len() - 1)]
     }
 
@@ -325,7 +325,7 @@ impl Sheet<'_> {
             for cell in cells {
                 let (from, until) = (self.x(cell.from), self.x(cell.until));
                 let until = until.max(from + CELL_LEAST);
-                let color = faded(self.look(cell.user).color, cell.strength);
+                let color = faded(self.style(cell.user).color, cell.strength);
                 pen.rectangle((from, top + cell.top * row + gap), (until, top + cell.bottom * row - gap), &color);
             }
         });
@@ -412,7 +412,7 @@ impl Sheet<'_> {
                         .rev()
                         .flat_map(|bin| [(self.x(ends[bin + 1]), y(base[bin])), (self.x(ends[bin]), y(base[bin]))]);
                     let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
-                    pen.polygon(&outline, &self.look(user).color);
+                    pen.polygon(&outline, &self.style(user).color);
                     at = end;
                 }
             });
@@ -452,7 +452,7 @@ impl Sheet<'_> {
             let key = user.to_string();
             let dash = DASHES[user % DASHES.len()];
             let group = LayerGroup { key: Some(&key), dash, ..LayerGroup::class("curve") };
-            canvas.layer(group, |pen| pen.path(&thin(points), &self.look(user).color, 1.0));
+            canvas.layer(group, |pen| pen.path(&thin(points), &self.style(user).color, 1.0));
         }
     }
 }

@@ -123,7 +123,7 @@ struct Track {
 
 /// The state of the reader of a protobuf trace.
 #[derive(Default)]
-struct Reader {
+struct ProtobufReader {
     content: TraceContent,
     tracks: HashMap<u64, Track>,
     /// The names of all tracks from the root: viewers merge tracks with equal names.
@@ -136,7 +136,7 @@ struct Reader {
 
 /// Reads a trace in Perfetto's protobuf format and checks it. Errors: the packet and the broken rule.
 pub fn protobuf(bytes: &[u8]) -> Checked<TraceContent> {
-    let mut reader = Reader::default();
+    let mut reader = ProtobufReader::default();
     for (at, (field, value)) in fields(bytes)?.into_iter().enumerate() {
         let (1, Wire::Bytes(packet)) = (field, value) else { return unexpected("the trace", field) };
         reader.packet(packet).map_err(|problem| format!("packet {}: {problem}", at + 1))?;
@@ -150,7 +150,7 @@ pub fn protobuf(bytes: &[u8]) -> Checked<TraceContent> {
     reader.content.complete()
 }
 
-impl Reader {
+impl ProtobufReader {
     fn packet(&mut self, packet: &[u8]) -> Checked<()> {
         let (mut time, mut sequence, mut flags) = (None, 0, 0);
         let (mut names, mut track, mut event) = (None, None, None);

@@ -19,7 +19,7 @@ use super::perfetto::PerfettoWriter;
 use super::picture::{usage_remedy, without_usage};
 use super::rows::{Detail, TaskEnd, TaskRow, UserIndex, each_task};
 use super::series::each_usage;
-use super::{Job, TimelineFormat};
+use super::{TimelineFormat, TimelineJob};
 
 /// From this number of lanes, and of bytes, viewers in a browser become slow; a message suggests a smaller selection.
 const LANES_MANY: u32 = 10_000;
@@ -74,7 +74,7 @@ impl<W: Write> Write for Counting<W> {
 }
 
 /// Writes a trace. Errors: as [`super::write`].
-pub(super) fn write(job: &Job, format: TimelineFormat, notes: &mut Vec<String>) -> Result<()> {
+pub(super) fn write(job: &TimelineJob, format: TimelineFormat, notes: &mut Vec<String>) -> Result<()> {
     let path = job.request.output;
     let fail = |error: std::io::Error| Error::output(path, error);
     let texts = texts(job);
@@ -105,7 +105,7 @@ pub(super) fn write(job: &Job, format: TimelineFormat, notes: &mut Vec<String>) 
     Ok(())
 }
 
-fn texts(job: &Job) -> TraceTexts {
+fn texts(job: &TimelineJob) -> TraceTexts {
     let contents = &job.run.results.contents;
     TraceTexts {
         root: format!("{}: {}", contents.name, job.run.policy()),
@@ -147,7 +147,7 @@ struct GroupLanes {
 }
 
 /// Writes all events; returns the number of lanes.
-fn fill(job: &Job, out: &mut dyn TraceFormat, notes: &mut Vec<String>) -> Result<u32> {
+fn fill(job: &TimelineJob, out: &mut dyn TraceFormat, notes: &mut Vec<String>) -> Result<u32> {
     let fail = |error: std::io::Error| Error::output(job.request.output, error);
     out.begin().map_err(fail)?;
     let mut groups: BTreeMap<u32, GroupLanes> = BTreeMap::new();
@@ -192,7 +192,7 @@ fn add_task(
 }
 
 /// Writes the counters of use within the window: the value at its start, and all changes.
-fn counters(job: &Job, out: &mut dyn TraceFormat, notes: &mut Vec<String>) -> Result<()> {
+fn counters(job: &TimelineJob, out: &mut dyn TraceFormat, notes: &mut Vec<String>) -> Result<()> {
     let Some(path) = job.run.results.file(Table::Usage, job.run.key)? else {
         if job.resource.is_chosen {
             return Err(without_usage(job));

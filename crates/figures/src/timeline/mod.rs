@@ -100,7 +100,7 @@ pub fn write(request: &TimelineRequest) -> Result<Vec<String>> {
     let mut notes = run.notes.clone();
     let overview = Overview::read(&run, &filter, request.stop)?;
     overview.check(&run, request)?;
-    let job = Job { request, run: &run, resource: &resource, filter: &filter, overview: &overview };
+    let job = TimelineJob { request, run: &run, resource: &resource, filter: &filter, overview: &overview };
     match format.is_figure() {
         true => picture::write(&job, &mut notes)?,
         false => export::write(&job, format, &mut notes)?,
@@ -109,7 +109,7 @@ pub fn write(request: &TimelineRequest) -> Result<Vec<String>> {
 }
 
 /// A checked request with the facts of its run.
-struct Job<'a> {
+struct TimelineJob<'a> {
     request: &'a TimelineRequest<'a>,
     run: &'a choose::ChosenRun,
     resource: &'a choose::Resource,

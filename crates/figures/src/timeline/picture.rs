@@ -13,7 +13,7 @@ use plimsoll_charts::figure::{
 use plimsoll_metrics::numbers::{count, number, thousands};
 use plimsoll_results::schema::Table;
 
-use super::Job;
+use super::TimelineJob;
 use super::lanes::Lanes;
 use super::rows::{Detail, TaskEnd, TaskRow, UserIndex, each_chunk, each_task};
 use super::series::{TimeBins, shares, usage};
@@ -26,7 +26,7 @@ const CELLS: usize = 40_000;
 const ROWS: usize = 160;
 
 /// Draws the figure and writes it. Errors: as [`super::write`].
-pub(super) fn write(job: &Job, notes: &mut Vec<String>) -> Result<()> {
+pub(super) fn write(job: &TimelineJob, notes: &mut Vec<String>) -> Result<()> {
     let width = job.request.paper.width.unwrap_or(Chart::PAGE.0);
     let (layers, users, others) = layers(job);
     let shown = users.len();
@@ -65,7 +65,7 @@ pub(super) fn write(job: &Job, notes: &mut Vec<String>) -> Result<()> {
 }
 
 /// Returns the layer of every user, the names of the layers, and the name of the layer of all other users, which is the last one.
-fn layers(job: &Job) -> (Vec<usize>, Vec<String>, Option<String>) {
+fn layers(job: &TimelineJob) -> (Vec<usize>, Vec<String>, Option<String>) {
     let overview = job.overview;
     let shown = overview.largest.len().min(job.request.legend);
     let mut layers = vec![shown; overview.users.names.len()];
@@ -81,13 +81,13 @@ fn layers(job: &Job) -> (Vec<usize>, Vec<String>, Option<String>) {
 
 /// The columns of the figure with events of each kind.
 struct EventMarks<'a> {
-    job: &'a Job<'a>,
+    job: &'a TimelineJob<'a>,
     bins: BTreeMap<&'static str, Vec<bool>>,
     columns: usize,
 }
 
 impl<'a> EventMarks<'a> {
-    fn new(job: &'a Job, columns: usize) -> EventMarks<'a> {
+    fn new(job: &'a TimelineJob, columns: usize) -> EventMarks<'a> {
         EventMarks { job, bins: BTreeMap::new(), columns }
     }
 
@@ -128,7 +128,7 @@ impl<'a> EventMarks<'a> {
 }
 
 /// Adds the arrivals of jobs of the selected users. Returns `false` if there is no table of jobs.
-fn arrivals(job: &Job, marks: &mut EventMarks) -> Result<bool> {
+fn arrivals(job: &TimelineJob, marks: &mut EventMarks) -> Result<bool> {
     let Some(path) = job.run.results.file(Table::Jobs, job.run.key)? else { return Ok(false) };
     each_chunk(&path, &["user", "submit_us"], job.request.stop, |chunk| {
         let (names, times) = (chunk.names("user")?, chunk.integers("submit_us")?);
@@ -146,7 +146,7 @@ fn arrivals(job: &Job, marks: &mut EventMarks) -> Result<bool> {
 
 /// Returns the panel of a pool: the use of a resource, or the running tasks if the run has no table of usage.
 fn pool(
-    job: &Job,
+    job: &TimelineJob,
     layers: &[usize],
     shown: usize,
     columns: usize,
@@ -176,7 +176,7 @@ fn pool(
 }
 
 /// Returns the error for `--resource` without a table of usage.
-pub(super) fn without_usage(job: &Job) -> Error {
+pub(super) fn without_usage(job: &TimelineJob) -> Error {
     let name = format!("'{}'", job.resource.dim.name);
     Error::plan("--resource", name, format!("a run with a table of usage, but {}", usage_remedy()))
 }
@@ -239,7 +239,7 @@ impl MachineRows {
 
 /// Returns the panel of machines: a rectangle per task, or cells.
 fn machines(
-    job: &Job,
+    job: &TimelineJob,
     layers: &[usize],
     shown: usize,
     width: f64,
@@ -358,7 +358,7 @@ impl CellGrid {
 
 /// Returns the panel of curves: dominant shares, or the use of a chosen resource by users of machines. `None` without their table.
 fn curves(
-    job: &Job,
+    job: &TimelineJob,
     layers: &[usize],
     shown: usize,
     columns: usize,

@@ -252,7 +252,7 @@ pub(super) enum Detail {
 
 /// A task in the order of completion; ties are in the order of the table.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct LateTask {
     finish: u64,
     row: usize,
     start: u64,
@@ -264,9 +264,9 @@ struct Waiting {
     outcome: String,
 }
 
-impl Waiting {
-    fn new(row: usize, task: &TaskRow) -> Waiting {
-        Waiting {
+impl LateTask {
+    fn new(row: usize, task: &TaskRow) -> LateTask {
+        LateTask {
             finish: task.finish,
             row,
             start: task.start,
@@ -299,7 +299,7 @@ struct Sorter<'a> {
     delay: u64,
     /// The latest end of a task so far.
     latest: u64,
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: BinaryHeap<Reverse<LateTask>>,
     visit: &'a mut dyn FnMut(&TaskRow) -> Result<()>,
 }
 
@@ -308,7 +308,7 @@ impl Sorter<'_> {
         if self.delay == 0 {
             return (self.visit)(task);
         }
-        self.waiting.push(Reverse(Waiting::new(row, task)));
+        self.waiting.push(Reverse(LateTask::new(row, task)));
         self.latest = self.latest.max(task.finish);
         self.pop_until(self.latest.saturating_sub(self.delay))
     }
@@ -459,7 +459,7 @@ mod tests {
         };
         let mut sorter = Sorter { delay: 5, latest: 0, waiting: BinaryHeap::new(), visit: &mut visit };
         for (at, finish) in ends.into_iter().enumerate() {
-            let task = Waiting {
+            let task = LateTask {
                 finish,
                 row: at,
                 start: 0,

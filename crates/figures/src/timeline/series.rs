@@ -5,7 +5,7 @@ use std::path::Path;
 use plimsoll_base::error::Result;
 use plimsoll_results::schema::Table;
 
-use super::Job;
+use super::TimelineJob;
 use super::rows::each_chunk;
 
 /// Sums of step functions over equal intervals of time, one per layer.
@@ -83,7 +83,7 @@ impl TimeBins {
 }
 
 /// Adds the use of the request's resource to the layers of users. Returns `false` if the run has no table of usage.
-pub(super) fn usage(job: &Job, layers: &[usize], bins: &mut TimeBins) -> Result<bool> {
+pub(super) fn usage(job: &TimelineJob, layers: &[usize], bins: &mut TimeBins) -> Result<bool> {
     let Some(path) = job.run.results.file(Table::Usage, job.run.key)? else { return Ok(false) };
     let mut last: Vec<(u64, f64)> = vec![(0, 0.0); layers.len()];
     each_usage(job, &path, |time, user, amount| {
@@ -99,7 +99,11 @@ pub(super) fn usage(job: &Job, layers: &[usize], bins: &mut TimeBins) -> Result<
 
 /// Streams the changes of the use of the request's resource: time in microseconds, user, amount in the display unit. Users that are not
 /// selected, or have no task in the table of tasks, are omitted.
-pub(super) fn each_usage(job: &Job, path: &Path, mut visit: impl FnMut(u64, usize, f64) -> Result<()>) -> Result<()> {
+pub(super) fn each_usage(
+    job: &TimelineJob,
+    path: &Path,
+    mut visit: impl FnMut(u64, usize, f64) -> Result<()>,
+) -> Result<()> {
     let column = job.resource.column.as_str();
     each_chunk(path, &["time_us", "user", column], job.request.stop, |chunk| {
         let (times, names, amounts) = (chunk.integers("time_us")?, chunk.names("user")?, chunk.integers(column)?);
@@ -117,7 +121,7 @@ pub(super) fn each_usage(job: &Job, path: &Path, mut visit: impl FnMut(u64, usiz
 /// Adds the dominant shares of users with a layer below `shown` to their layers. Returns `false` if the run has no table of shares.
 ///
 /// The table has no row for a user that is not active at a grid point, so the grid is that of the table `fairness`.
-pub(super) fn shares(job: &Job, layers: &[usize], shown: usize, bins: &mut TimeBins) -> Result<bool> {
+pub(super) fn shares(job: &TimelineJob, layers: &[usize], shown: usize, bins: &mut TimeBins) -> Result<bool> {
     let Some(path) = job.run.results.file(Table::Shares, job.run.key)? else { return Ok(false) };
     let mut grid: Vec<u64> = Vec::new();
     if let Some(path) = job.run.results.file(Table::Fairness, job.run.key)? {

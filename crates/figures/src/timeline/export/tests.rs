@@ -7,7 +7,7 @@ use super::*;
 use crate::timeline::check::{TraceContent, json, protobuf};
 
 /// A random attempt of a task: machine, user, start, finish, end.
-type Attempt = (Option<u32>, usize, u64, u64, TaskEnd);
+type RandomTask = (Option<u32>, usize, u64, u64, TaskEnd);
 
 fn texts(users: usize) -> TraceTexts {
     let names: Vec<String> = (0..users).map(|user| format!("user {user} \"ü\\\n")).collect();
@@ -29,10 +29,10 @@ fn outcome(end: TaskEnd) -> &'static str {
 }
 
 /// Returns attempts in order of completion.
-fn attempts(random: &mut ChaCha8Rng) -> Vec<Attempt> {
+fn attempts(random: &mut ChaCha8Rng) -> Vec<RandomTask> {
     let (users, machines) = (random.random_range(1..40), random.random_range(0..6u32));
     let ends = [TaskEnd::Done, TaskEnd::Open, TaskEnd::Preempted, TaskEnd::Failed];
-    let mut tasks: Vec<Attempt> = (0..random.random_range(0..120))
+    let mut tasks: Vec<RandomTask> = (0..random.random_range(0..120))
         .map(|_| {
             let start = random.random_range(0..200);
             let finish = start + random.random_range(0..60);
@@ -44,7 +44,7 @@ fn attempts(random: &mut ChaCha8Rng) -> Vec<Attempt> {
     tasks
 }
 
-fn fill_with(out: &mut dyn TraceFormat, tasks: &[Attempt]) {
+fn fill_with(out: &mut dyn TraceFormat, tasks: &[RandomTask]) {
     let mut groups: BTreeMap<u32, GroupLanes> = BTreeMap::new();
     let mut lanes = 0;
     out.begin().expect("a writable buffer");
@@ -68,7 +68,7 @@ fn fill_with(out: &mut dyn TraceFormat, tasks: &[Attempt]) {
     out.end().expect("a writable buffer");
 }
 
-fn both(tasks: &[Attempt]) -> (TraceContent, TraceContent) {
+fn both(tasks: &[RandomTask]) -> (TraceContent, TraceContent) {
     let texts = texts(40);
     let (mut first, mut second) = (Vec::new(), Vec::new());
     fill_with(&mut PerfettoWriter::new(&mut first, &texts), tasks);
