@@ -1,7 +1,7 @@
 //! The output of runs under one path: results folders, figures, the report, and the files that contain them.
 
 pub use plimsoll_charts::{escape, figure, font, paper, raster};
-pub use plimsoll_figures::{gallery, picture, requests, sequence, shares, stamp, tables};
+pub use plimsoll_figures::{gallery, picture, requests, sequence, shares, stamp, tables, timeline};
 pub use plimsoll_metrics::numbers;
 pub use plimsoll_report::{headline, html, left_over, over_commit, overview, page};
 pub use plimsoll_results::{

@@ -28,6 +28,7 @@ mod screen;
 mod show;
 mod solve;
 mod static_plan;
+mod timeline;
 mod trace;
 mod why;
 
@@ -85,6 +86,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
   plimsoll why results/facebook job-17 --policy drf
+  plimsoll timeline results/facebook -o facebook.svg --policy drf
   plimsoll policies
 
 Every verb has examples in its own --help.";
@@ -106,6 +108,7 @@ enum Verb {
     Report(report::Args),
     Schema(schema::Args),
     Show(show::Args),
+    Timeline(timeline::Args),
     Trace(trace::Args),
     Why(why::Args),
     Policies(policies::Args),
@@ -256,6 +259,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),
         Verb::Show(args) => show::run(args, context),
+        Verb::Timeline(args) => timeline::run(args, context),
         Verb::Trace(args) => trace::run(args, context),
         Verb::Policies(args) => policies::run(args, context),
         Verb::Completions(args) => {

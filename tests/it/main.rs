@@ -119,6 +119,7 @@ mod study_run;
 mod study_slurm;
 mod tidy;
 mod ties;
+mod timeline;
 mod traces;
 mod twin;
 mod untried;

@@ -14,3 +14,4 @@ pub mod sequence;
 pub mod shares;
 pub mod stamp;
 pub mod tables;
+pub mod timeline;

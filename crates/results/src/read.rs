@@ -194,11 +194,14 @@ impl Results {
     /// Returns the files of a table, policy by policy and run by run; none if it was not written. Errors: [`Error::Trace`] with the file,
     /// if it is damaged.
     pub fn files(&self, table: Table) -> Result<Vec<PathBuf>> {
-        let ours = |&(policy, run): &(usize, usize)| -> Result<Option<PathBuf>> {
-            let known = self.metadata_of(table, policy, run)?.is_some_and(|metadata| metadata == self.metadata);
-            Ok(known.then(|| self.path(table, policy, run)))
-        };
-        self.runs.iter().filter_map(|of| ours(of).transpose()).collect()
+        self.runs.iter().filter_map(|&of| self.file(table, of).transpose()).collect()
+    }
+
+    /// Returns the file of a table of one run, given by the index of its policy and its number; `None` if it was not written. Errors: as
+    /// [`Results::files`].
+    pub fn file(&self, table: Table, (policy, run): (usize, usize)) -> Result<Option<PathBuf>> {
+        let known = self.metadata_of(table, policy, run)?.is_some_and(|metadata| metadata == self.metadata);
+        Ok(known.then(|| self.path(table, policy, run)))
     }
 
     /// Returns some columns of a table of one run, given by the index of its policy and its number; `None` if it was not written. Errors:

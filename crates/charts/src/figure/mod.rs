@@ -31,6 +31,7 @@ mod style;
 #[cfg(test)]
 mod tests;
 mod thin;
+mod timeline;
 
 pub use bars::{BarPanel, BarSeries, Category, Interval, bar_panels, bars};
 pub use boxes::{BoxPanel, BoxSeries, Spread, boxes};
@@ -45,6 +46,9 @@ pub use many::MANY;
 pub use points::points;
 pub use sequence::{SequenceRow, SequenceStep, Tone, sequence};
 pub use stacked::{Stacks, stacked};
+pub use timeline::{
+    TimelineBody, TimelineCell, TimelineChart, TimelineCurves, TimelineEvent, TimelineMarks, timeline, timeline_columns,
+};
 
 /// The kind of numbers along an axis; it selects the unit and the format of the tick labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
