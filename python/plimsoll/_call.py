@@ -234,8 +234,9 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
     if isinstance(what, (str, os.PathLike)):
         path = Path(what)
         if names := registered_names():
-            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-            names_of([name for name in sorted(names) if name in text], frames.policies)
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.suffix == ".toml" else ""
+            listed = "".join(re.findall(r"^\s*policies\s*=\s*\[(.*?)\]", text, re.DOTALL | re.MULTILINE))
+            names_of([name for name in sorted(names) if f'"{name}"' in listed], frames.policies)
         return path, None
     raise TypeError(f"{kind}: a value of type {type(what).__name__} is not accepted; expected a path or a dict")
 

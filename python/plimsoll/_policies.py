@@ -138,7 +138,7 @@ def compiled(value: Any) -> Any:
     return value
 
 
-#: The group of entry points by which installed packages register policies.
+#: The group of entry points for policies of installed packages.
 ENTRY_POINTS = "plimsoll.policies"
 
 
@@ -146,7 +146,8 @@ def registered(name: str) -> Policy | None:
     """Returns the policy that an installed package registers under this name, or None. The entry point refers to a `Policy` or to a
     function that returns one. Raises InputError if it refers to anything else, or if the policy has another name."""
     points = importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
-    if not points:
+    # The name of a built-in policy always means this policy.
+    if not points or _plimsoll.is_policy(name):
         return None
     [point, *others] = points
     if others:

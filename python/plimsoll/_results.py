@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _plimsoll
-from ._call import Kept, call, options, text
+from ._call import Frames, Kept, call, options, text
 from ._declared import ResultTables
 from ._errors import InputError
+from ._policies import Policy, names_of
 
 
 class Figure:
@@ -136,6 +137,7 @@ class Results(ResultTables):
         policy: str | None = None,
         run: int = 0,
         cell: str | None = None,
+        own: Policy | Sequence[Policy] = (),
         without: str | Sequence[str] = (),
         shakes: int | None = None,
         shake: float | None = None,
@@ -147,6 +149,7 @@ class Results(ResultTables):
             policy: The policy; may be absent if there is one.
             run: The number of the run among those of the policy.
             cell: The cell of a sweep.
+            own: The user-defined policies of the run, as they were given to `run` or `replay`.
             without: Causes that are removed in further runs, such as ``["user=alice", "machines=+1"]``.
             shakes: The number of perturbed pairs of runs for each cause.
             shake: The largest perturbation of a duration in percent.
@@ -159,7 +162,12 @@ class Results(ResultTables):
             InputError: There is no such job or run, the plan has changed, or the repeated run has other values than the stored one.
         """
         given = {"policy": policy, "run": run, "cell": cell, "without": without, "shakes": shakes, "shake": shake, "quiet": True}
-        return json.loads(call(["why", "--format=json", *options(given), "--", self.folder, text(job, "job")]))
+        frames = Frames()
+        names_of([own] if isinstance(own, Policy) else list(own), frames.policies)
+        known = {one.name for one in frames.policies}
+        # Policies of installed packages are known by their names.
+        names_of([name for name in self.about.get("policies", []) if name not in known], frames.policies)
+        return json.loads(call(["why", "--format=json", *options(given), "--", self.folder, text(job, "job")], frames=frames))
 
     def draw(self) -> Results:
         """Draws figures and the report of a replay, or draws existing ones again. Returns these results."""

@@ -22,7 +22,7 @@ use crate::output::ownership::plan_there;
 use crate::output::sealed::{self, Found};
 use crate::rows::with_text;
 
-/// Explain why jobs waited: who came first, what was short, and who held it
+/// Explain why jobs waited: jobs that came first, missing resources, and their holders
 ///
 /// Repeats the run and observes the job. The intervals add up to its wait; each has one reason (docs/why.md). If results are
 /// given, the repeated run must have their values.

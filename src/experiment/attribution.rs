@@ -29,7 +29,7 @@ pub enum Cause {
     User(String),
     /// A job.
     Job(String),
-    /// The rules by which the policy does not admit tasks.
+    /// The admission rules of the policy, such as quotas.
     Rule,
     /// The requirement that tasks of a gang start together.
     Gang,
@@ -377,7 +377,7 @@ mod tests {
     fn shares_add_up_and_are_symmetric() {
         assert_eq!(shapley(2, &[10_000_000, 10_000_000, 10_000_000, 0]), [5.0, 5.0]);
         assert_eq!(shapley(2, &[10_000_000, 4_000_000, 10_000_000, 4_000_000]), [6.0, 0.0]);
-        // Three causes: the mean over the six orders of removal, by hand.
+        // Three causes: the mean over the six orders of removal, computed manually.
         let waits = [12, 6, 9, 3, 12, 6, 6, 0].map(|seconds: u64| seconds * 1_000_000);
         let shares = shapley(3, &waits);
         assert!((shares.iter().sum::<f64>() - 12.0).abs() < 1e-9, "{shares:?}");

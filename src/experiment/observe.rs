@@ -56,7 +56,7 @@ impl StudyRun {
     }
 }
 
-/// Returns the index of a name, or of the only name if none is given. Errors: [`Error::Plan`].
+/// Returns the index of a given name, or of the only name. Errors: [`Error::Plan`].
 fn choose(option: &str, given: Option<&str>, names: &[&str]) -> Result<usize> {
     let list = || names.join(", ");
     match given {

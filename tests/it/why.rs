@@ -166,14 +166,6 @@ const PLANTED: &[Planted] = &[
         intervals: &[("gang", 25, &["2 had room of 3 tasks"])],
         holders: &[("u", 1000)],
     },
-    // A stage of the same job.
-    Planted {
-        trace: "job,user,submit_s,duration_s,cpu,stage,after\na,u,0,30,1,map,\na,u,0,5,1,reduce,map\nb,v,0,40,1,,\n",
-        options: &["--machines", "1x2c2g", "--placement", "pooled", "--policy", "fifo"],
-        job: "b",
-        intervals: &[],
-        holders: &[],
-    },
 ];
 
 fn planted(planted: &Planted, more: &[(&str, &str)]) -> (Value, String) {

@@ -429,7 +429,7 @@ impl Recorder for EventLog {
                 self.waits.insert(row, Why::Quota(group, resource.into(), short));
             }
             Turn::NotAdmitted(Reason::Rule(words) | Reason::NoRoom(words)) => {
-                drop(self.waits.insert(row, Why::Rule(words)))
+                self.waits.insert(row, Why::Rule(words));
             }
             Turn::Displaced(cause) => self.causes.push((row, cause.user, cause.rule)),
             Turn::Waits(_) => {}

@@ -14,10 +14,10 @@ use plimsoll_sim::policy::{
 };
 use plimsoll_sim::workload::{Altered, ChangedRows, Selected, Shake, Source};
 
-/// The changes of a run. By default nothing is changed.
+/// The changes of a run. The default has no changes.
 #[derive(Clone, Debug, Default)]
 pub struct Intervention {
-    /// The users whose jobs are not submitted.
+    /// The users without submissions.
     pub users: HashSet<String>,
     /// The jobs that are not submitted.
     pub jobs: HashSet<String>,

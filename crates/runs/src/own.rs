@@ -1,7 +1,7 @@
 //! Metrics that a plan defines: `[metric.late] expr = "mean(wait_s > 60)"`.
 //!
 //! The expression is an aggregate of a value of each finished job that was submitted in the measured window. The value is an expression
-//! of the language of mappings over the columns in [`JOB_COLUMNS`]. Sums are in the order in which jobs end.
+//! of the language of mappings over the columns in [`JOB_COLUMNS`]. Sums are in the order of completion.
 
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result, did_you_mean};

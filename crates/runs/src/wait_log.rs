@@ -48,7 +48,7 @@ pub struct JobWait {
     pub start: Option<Time>,
     /// The intervals from the submission to the first start, or to the end of the run. They are adjacent.
     pub before: Vec<WaitInterval>,
-    /// The intervals after the first start in which further tasks waited.
+    /// The intervals with further waiting tasks after the first start.
     pub after: Vec<WaitInterval>,
     /// The stops of its tasks.
     pub stops: Vec<StoppedTasks>,

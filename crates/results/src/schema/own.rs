@@ -3,7 +3,7 @@
 use plimsoll_base::column::{Better, Column, Described, Kind, Unit};
 use serde::{Deserialize, Serialize};
 
-/// The key of the metadata of tables under which the columns are stored.
+/// The metadata key of the columns in tables.
 pub const OWN_COLUMNS: &str = "plimsoll.metrics";
 
 /// The units of a column by their names in a plan.

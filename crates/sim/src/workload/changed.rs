@@ -1,4 +1,4 @@
-//! Counterfactual rows: gangs whose tasks start one by one, and small perturbations of durations.
+//! Counterfactual rows: no gangs, and small perturbations of durations.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -42,13 +42,15 @@ impl Alteration for ChangedRows {
             && set.duration != Span::ENDLESS
         {
             let factor = numbered(draws, set.row).random_range(ONE - most..=ONE + most);
-            let scaled = |span: Span| {
-                let product = u128::from(span.0) * u128::from(factor) / u128::from(ONE);
-                Span(u64::try_from(product).unwrap_or(u64::MAX - 1))
-            };
-            set.duration = scaled(set.duration);
+            set.duration = scaled(set.duration, factor);
             // Exact estimates stay exact.
-            set.estimate = set.estimate.map(scaled);
+            set.estimate = set.estimate.map(|estimate| scaled(estimate, factor));
         }
     }
+}
+
+/// Returns a span times a factor in millionths; the result is no endless span.
+fn scaled(span: Span, factor: u64) -> Span {
+    let product = u128::from(span.0) * u128::from(factor) / u128::from(ONE);
+    Span(u64::try_from(product).unwrap_or(u64::MAX).min(Span::ENDLESS.0 - 1))
 }

@@ -156,6 +156,7 @@ impl Alteration for EstimateDraws {
 mod tests {
     use super::*;
     use crate::workload::Workload;
+    use plimsoll_base::units::Dim;
 
     /// Returns the ratios of estimates to true durations of 1000 s.
     fn factors(model: &str, seed: u64) -> Vec<f64> {

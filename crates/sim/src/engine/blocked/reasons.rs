@@ -8,7 +8,7 @@ use plimsoll_base::units::{MachineId, Resources, UserId};
 pub struct ReasonRow {
     /// The name in tables.
     pub name: &'static str,
-    /// The condition under which tasks have this reason, unless an earlier reason of [`REASONS`] applies.
+    /// The condition for this reason; an earlier reason of [`REASONS`] takes precedence.
     pub meaning: &'static str,
     /// The closest reason of Slurm.
     pub slurm: &'static str,
@@ -30,7 +30,7 @@ reasons! {
     TOO_LARGE "too-large" "PartitionNodeLimit" "UnschedulableAndUnresolvable"
         "A task fits no machine, even an empty one; it never starts",
     SUBMISSION "submission" "BeginTime" "SchedulingGated"
-        "The job was submitted, and this row of it is submitted later",
+        "A later row of a submitted job is submitted later",
     STAGE "stage" "Dependency" "SchedulingGated"
         "An earlier stage of the job has not ended",
     UNKNOWN "request-on-its-way" "None" "PendingEvaluation (Kueue)"
