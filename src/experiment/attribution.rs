@@ -178,7 +178,7 @@ pub struct Attribution {
 /// Attributes the wait of a job. `heartbeat` receives the simulated time of a run and may end the attribution; it is called from several
 /// threads.
 ///
-/// Errors: more than [`CAUSES_MOST`] causes, a cause that the run does not have, a job that did not start in the original run, and those
+/// Errors: more than five causes, a cause that the run does not have, a job that did not start in the original run, and those
 /// of the runs.
 pub fn attribute(
     run: &RepeatedRun,

@@ -1,7 +1,7 @@
 //! Timelines of one run: which user's tasks ran where and when, from the table `tasks`.
 //!
-//! A timeline is a figure for papers ([`picture`]) or a trace for Perfetto ([`export`]). Rows are streamed from the table in order of
-//! completion, and are never all in memory. Lanes ([`lanes`]) separate the tasks that run at the same time on one machine.
+//! A timeline is a figure for papers (`picture`) or a trace for Perfetto (`export`). Rows are streamed from the table in order of
+//! completion, and are never all in memory. Lanes (`lanes`) separate the tasks that run at the same time on one machine.
 
 pub mod check;
 mod choose;
