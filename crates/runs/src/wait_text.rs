@@ -141,7 +141,7 @@ impl WaitReport {
                 let short = mean(cause, |one| one.short);
                 let short = match short {
                     0 => "enough was free in total, and not on enough machines".to_owned(),
-                    short => format!("{} more were needed on average", self.amount(missing.resource, short)),
+                    short => format!("the others lacked {} on average", self.amount(missing.resource, short)),
                 };
                 format!(
                     "{} of the {} that start together had room at the beginning; {short}",
