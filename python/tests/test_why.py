@@ -64,11 +64,11 @@ def package(folder, monkeypatch):
 
 def test_policies_of_installed_packages_have_names(package):
     found = plimsoll.replay("waits.csv", "1x4c10g", ["drf", "fewest-tasks"], quiet=True)
-    assert {row["policy"] for row in rows(found.runs)} == {"drf", "fewest-tasks"}
+    assert {row["policy"] for row in rows(found, "runs")} == {"drf", "fewest-tasks"}
     plan = {"name": "p", "policies": ["fewest-tasks"], "cluster": {"machines": "1x4c10g"}, "workload": {"trace": "waits.csv"}}
-    assert [row["policy"] for row in rows(plimsoll.run(plan, quiet=True).runs)] == ["fewest-tasks"]
+    assert [row["policy"] for row in rows(plimsoll.run(plan, quiet=True), "runs")] == ["fewest-tasks"]
     Path("p.toml").write_text('name = "p"\npolicies = ["fewest-tasks"]\ncluster.machines = "1x4c10g"\nworkload.trace = "waits.csv"\n')
-    assert [row["policy"] for row in rows(plimsoll.run("p.toml", out="q", quiet=True).runs)] == ["fewest-tasks"]
+    assert [row["policy"] for row in rows(plimsoll.run("p.toml", out="q", quiet=True), "runs")] == ["fewest-tasks"]
 
 
 def test_a_registered_policy_has_its_own_name(package):
