@@ -170,8 +170,7 @@ pub fn simulate_observed(
     let mut engine = Engine::new(run_context, Arc::clone(&cluster), weights.clone(), &options)?;
     observer.begin(&mut engine);
     while let Some(now) = engine.step()? {
-        observer.instant(&mut engine, now)?;
-        if observer.is_done() {
+        if observer.instant(&mut engine, now)?.is_break() {
             break;
         }
     }

@@ -5,6 +5,7 @@
 //! to its wait, to the microsecond.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use crate::wait_text::WaitReport;
 use plimsoll_base::error::Result;
@@ -19,14 +20,10 @@ pub trait Observer {
     /// Prepares the engine before the first instant.
     fn begin(&mut self, _engine: &mut Engine) {}
 
-    /// Returns whether the run may end, because the observer needs no further instant.
-    fn is_done(&self) -> bool {
-        false
-    }
-
-    /// Reads the state after an instant. Errors: they end the run.
-    fn instant(&mut self, _engine: &mut Engine, _now: Time) -> Result<()> {
-        Ok(())
+    /// Reads the state after an instant. Returns whether the run continues; the observer may need no further instant. Errors: they end the
+    /// run.
+    fn instant(&mut self, _engine: &mut Engine, _now: Time) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -106,8 +103,7 @@ impl WaitInterval {
 
     /// Returns the mean of an integral over the interval, rounded to the nearest integer.
     pub fn mean(&self, integral: u128) -> u128 {
-        let length = u128::from(self.length().0.max(1));
-        (integral + length / 2) / length
+        rounded_mean(integral, self.length())
     }
 
     /// Returns the users with allocations of the missing resource, the largest mean first, with their mean allocations.
@@ -156,6 +152,12 @@ impl WaitInterval {
             *total = Span(total.0 + span.0);
         }
     }
+}
+
+/// Returns the mean of an integral over a span, rounded to the nearest integer.
+pub(crate) fn rounded_mean(integral: u128, over: Span) -> u128 {
+    let over = u128::from(over.0.max(1));
+    (integral + over / 2) / over
 }
 
 /// The state of a watched job since the last instant.
@@ -241,7 +243,7 @@ impl Observer for WaitLog {
         self.groups = engine.groups().iter().flat_map(|tree| &tree.groups).map(|group| group.name.clone()).collect();
     }
 
-    fn instant(&mut self, engine: &mut Engine, now: Time) -> Result<()> {
+    fn instant(&mut self, engine: &mut Engine, now: Time) -> Result<ControlFlow<()>> {
         self.pass(now);
         let mut blocked: BTreeMap<JobId, Vec<BlockedTasks>> = BTreeMap::new();
         for tasks in engine.blocked() {
@@ -267,7 +269,7 @@ impl Observer for WaitLog {
             let wait = self.open.remove(&job.id).map_or_else(|| JobWait::new(&job, engine), |(wait, _)| wait);
             self.ended.push(JobWait { start: job.start, ..wait });
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -294,14 +296,10 @@ impl Observer for StartLog {
         engine.watch(WatchedJobs::Named([self.job.clone()].into()));
     }
 
-    fn is_done(&self) -> bool {
-        self.start.is_some()
-    }
-
-    fn instant(&mut self, engine: &mut Engine, _now: Time) -> Result<()> {
+    fn instant(&mut self, engine: &mut Engine, _now: Time) -> Result<ControlFlow<()>> {
         let ended = engine.take_watched_ends().into_iter();
         self.start = ended.chain(engine.watched()).find_map(|job| job.start);
-        Ok(())
+        Ok(if self.start.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::sinks::fate_name;
-use crate::wait_log::{JobWait, WaitInterval};
+use crate::wait_log::{JobWait, WaitInterval, rounded_mean};
 use plimsoll_base::units::{Dim, Span, Time, resource_name, trim_float};
 use plimsoll_metrics::numbers::count;
 use plimsoll_sim::engine::{BlockReason, MissingRoom, RankedBefore, StoppedTasks};
@@ -209,7 +209,7 @@ impl WaitReport {
             *integrals.entry(user).or_default() += integral;
         }
         let mut held: Vec<(&str, u128)> =
-            integrals.into_iter().map(|(user, integral)| (user, rounded(integral, cause.total))).collect();
+            integrals.into_iter().map(|(user, integral)| (user, rounded_mean(integral, cause.total))).collect();
         held.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         let name = match resource {
             None => "slots were".to_owned(),
@@ -287,12 +287,7 @@ fn main_resource<'a>(cause: &WaitCause<'a>) -> Option<(WaitCause<'a>, MissingRoo
 
 /// Returns the mean of an integral over the time of a cause.
 fn mean(cause: &WaitCause, integral: impl Fn(&WaitInterval) -> u128) -> u128 {
-    rounded(cause.intervals.iter().map(|one| integral(one)).sum(), cause.total)
-}
-
-fn rounded(integral: u128, over: Span) -> u128 {
-    let over = u128::from(over.0.max(1));
-    (integral + over / 2) / over
+    rounded_mean(cause.intervals.iter().map(|one| integral(one)).sum(), cause.total)
 }
 
 /// Returns the users or jobs that came first, the longest first, each with its time.

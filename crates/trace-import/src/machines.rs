@@ -3,7 +3,7 @@
 use plimsoll_base::error::{Error, Result};
 use plimsoll_sim::workload::{Input, Quality};
 
-use crate::bind::{ColumnScope, RowFrame};
+use crate::bind::RowFrame;
 use crate::expr::evaluate;
 use crate::input::{LogRow, Rows};
 use crate::mapping::Mapping;
@@ -42,14 +42,7 @@ pub fn import_machines(
     let mut chain = Chain::open(table, files, interrupt)?;
     let mut report = RowReport::new("machines", strict);
     report.paths = chain.paths();
-    let scope = ColumnScope {
-        name: &table.name,
-        columns: chain.columns.clone(),
-        extra: chain.extra.clone(),
-        missing: table.missing.clone(),
-        paths: chain.paths(),
-        ..ColumnScope::default()
-    };
+    let scope = chain.scope(table);
     let mut columns = Vec::new();
     for (name, is_amount, formula) in &spec.columns {
         columns.push((name.as_str(), *is_amount, scope.bind(name, formula)?));

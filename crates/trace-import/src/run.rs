@@ -63,15 +63,7 @@ pub fn import_interruptible(
         report.quality.assumptions.push(("input".into(), chain.detected.join(", ")));
     }
     report.paths = chain.paths();
-    let mut scope = ColumnScope {
-        name: &main.name,
-        columns: chain.columns.clone(),
-        extra: chain.extra.clone(),
-        missing: main.missing.clone(),
-        joined,
-        paths: chain.paths(),
-        ..ColumnScope::default()
-    };
+    let mut scope = ColumnScope { joined, ..chain.scope(main) };
     let mut folded = match &mapping.fold {
         None => None,
         Some(spec) => Some(fold::read(spec, &scope, &mut chain, &mapping.clock, &mut report)?),

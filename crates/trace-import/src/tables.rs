@@ -89,6 +89,18 @@ pub type Interrupt<'a> = &'a dyn Fn() -> Result<()>;
 const BETWEEN: u64 = 4096;
 
 impl<'a> Chain<'a> {
+    /// Returns the scope of the columns for the expressions of a table.
+    pub fn scope<'t>(&self, table: &'t TableSpec) -> ColumnScope<'t> {
+        ColumnScope {
+            name: &table.name,
+            columns: self.columns.clone(),
+            extra: self.extra.clone(),
+            missing: table.missing.clone(),
+            paths: self.paths(),
+            ..ColumnScope::default()
+        }
+    }
+
     /// Opens the files and compares their columns. Errors: no file has columns; a file lacks a column of the first one.
     pub fn open(table: &TableSpec, inputs: Vec<Input>, interrupt: Interrupt<'a>) -> Result<Chain<'a>> {
         if inputs.is_empty() {
@@ -227,14 +239,7 @@ pub fn read_joined(
     let mut chain = Chain::open(table, inputs, interrupt)?;
     joined.columns.clone_from(&chain.columns);
     joined.extra.clone_from(&chain.extra);
-    let scope = ColumnScope {
-        name: &table.name,
-        columns: chain.columns.clone(),
-        extra: chain.extra.clone(),
-        missing: table.missing.clone(),
-        paths: chain.paths(),
-        ..ColumnScope::default()
-    };
+    let scope = chain.scope(table);
     let key = scope.bind("join.of", &join.of)?;
     let (mut row, mut repeated, mut unusable) = (LogRow::default(), Examples::default(), Examples::default());
     loop {
