@@ -28,6 +28,7 @@ mod screen;
 mod show;
 mod solve;
 mod static_plan;
+mod stored;
 mod timeline;
 mod trace;
 mod why;

@@ -8,19 +8,14 @@ use super::printout::Printout;
 use super::progress::Bar;
 use super::replay::{self, ReplayOptions};
 use super::screen::{Alignment, Grid, paragraphs};
-use super::{Context, Format, print, separate_policies};
+use super::{Context, Format, print, separate_policies, stored};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
 use crate::experiment::{
     Attribution, CauseEffect, Progress, RepeatedRun, Robustness, Shakes, Study, StudyRun, attribute, check_repeated,
     parse_causes,
 };
-use crate::output::files::RUN;
-use crate::output::folder::Contents;
 use crate::output::numbers::{are, count, number, with_half};
-use crate::output::ownership::plan_there;
-use crate::output::sealed::{self, Found};
-use crate::rows::with_text;
 
 /// Explain why jobs waited: jobs that came first, missing resources, and their holders
 ///
@@ -225,7 +220,7 @@ impl Args {
         let source = &self.source;
         if source.is_dir() {
             self.refuse_options("a results folder", &["policy"])?;
-            return Ok((stored(source, context)?, Some(source)));
+            return Ok((stored::study(source, context)?, Some(source)));
         }
         if source.extension().is_some_and(|ending| ending == "toml") {
             self.refuse_options("a plan", &["policy", "set"])?;
@@ -264,53 +259,6 @@ impl Args {
             several => Err(Error::plan("--policy", several.join(","), "one policy: a wait is explained in one run")),
         }
     }
-}
-
-/// The facts about an execution that lead to its plan.
-#[derive(serde::Deserialize)]
-struct Execution {
-    /// The plan as it was named on the command line; absent for a replay.
-    plan: Option<PathBuf>,
-    /// The path from the results folder to the folder of the plan.
-    folder: Option<String>,
-}
-
-/// Reads the study of a results folder. Errors: its plan or its inputs are not where they were, or have changed.
-fn stored(folder: &Path, context: &Context) -> Result<Study> {
-    let text = match plan_there(folder)? {
-        Found::Whole(text) => text,
-        Found::Damaged(error) => return Err(error),
-        // This returns the error for a folder without results.
-        Found::Missing => Contents::read(folder)?.plan,
-    };
-    let Some(execution) = sealed::read::<Execution>(&folder.join(RUN))? else {
-        let problem = format!("has no {RUN}, which leads to the plan; give the plan instead of the folder");
-        return Err(Error::trace(folder, 0, "", problem));
-    };
-    let origin = folder.join(execution.folder.as_deref().unwrap_or_default());
-    let Some(plan) = execution.plan else {
-        let command = Contents::read(folder)?.command;
-        let Some((trace, options, extra)) = replay::parse_command(&command) else {
-            let problem = format!("the recorded command cannot be read: {command}");
-            return Err(Error::trace(folder.join(RUN), 0, "", problem));
-        };
-        let advice = "give the trace and the options of the replay instead of the folder";
-        if trace.as_os_str() == "-" {
-            let problem = format!("a replay of standard input, which can be read only once; {advice}");
-            return Err(Error::trace(folder, 0, "", problem));
-        }
-        if origin.canonicalize().ok() != Path::new(".").canonicalize().ok() {
-            let problem = format!(
-                "the paths of the recorded command are relative to another folder ({}); run this command there, or {advice}",
-                origin.display()
-            );
-            return Err(Error::trace(folder, 0, "", problem));
-        }
-        return Ok(Study::from_plan(replay::plan(&trace, &options, &extra, context)?));
-    };
-    // The stored text is the resolved plan, with its includes and changes. Its paths are relative to the folder of the plan.
-    let name = origin.join(plan.file_name().unwrap_or_default());
-    with_text(name.clone(), text, || Study::read(&name, &[], context.registry))
 }
 
 /// Returns the table of a job's intervals: first those of its wait, which end with their sum, then those after its first start.

@@ -18,6 +18,7 @@ pub mod histogram;
 pub mod holm;
 mod horizon;
 pub mod interval;
+mod job_table;
 pub mod numbers;
 pub mod reference;
 pub mod run;

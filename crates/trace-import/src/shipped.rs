@@ -31,9 +31,10 @@ impl Shipped {
         SHIPPED.iter().find(|shipped| shipped.name == name)
     }
 
-    /// Returns the description in a few words.
-    pub fn about(&self) -> String {
-        self.mapping().map(|mapping| mapping.about).unwrap_or_default()
+    /// Returns the description in a few words. The help of the command line has all of them, so the mapping is not parsed.
+    pub fn about(&self) -> &'static str {
+        let line = self.text.lines().find_map(|line| line.strip_prefix("about = \""));
+        line.and_then(|line| line.strip_suffix('"')).unwrap_or_default()
     }
 }
 

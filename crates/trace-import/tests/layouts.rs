@@ -36,6 +36,7 @@ fn rows(workload: &Workload) -> Vec<String> {
 #[test]
 fn every_shipped_mapping_is_valid_and_has_a_source() {
     for shipped in SHIPPED {
+        assert_eq!(shipped.about(), shipped.mapping().expect(shipped.name).about, "the line of the description");
         let mapping = shipped.mapping().unwrap_or_else(|error| panic!("{error}"));
         assert!(
             !mapping.about.is_empty() && !mapping.source.is_empty() && mapping.recognition.is_some(),

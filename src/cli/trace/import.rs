@@ -65,9 +65,9 @@ pub struct Args {
 
 /// Lists the formats, one per line.
 fn listed() -> String {
-    let formats = Format::ALL.iter().map(|format| (format.name(), format.row().about.to_owned()));
+    let formats = Format::ALL.iter().map(|format| (format.name(), format.row().about));
     let shipped = SHIPPED.iter().map(|shipped| (shipped.name, shipped.about()));
-    let line = |(name, about): (&str, String)| format!("  {name:<22} {}", about.split(':').next().unwrap_or_default());
+    let line = |(name, about): (&str, &str)| format!("  {name:<22} {}", about.split(':').next().unwrap_or_default());
     formats.chain(shipped).map(line).collect::<Vec<_>>().join("\n")
 }
 

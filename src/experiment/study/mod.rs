@@ -19,12 +19,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::changes::{parse_change, put_at};
+use super::observe::StudyRun;
 use super::plan::{Plan, PlanFile};
 use super::workload::WorkloadPlan;
 use crate::error::{Error, Result};
 use crate::output::folder::of_cell;
 use crate::output::receipt::{Receipt, ReceiptState};
 use crate::output::requests::{self, Requests, Scope};
+use crate::output::schema::Table;
 use crate::output::shell;
 use crate::output::table::Constant;
 use crate::policy::Registry;
@@ -134,6 +136,15 @@ impl Study {
         let (columns, cells, set) = (Vec::new(), vec![plan], Vec::new());
         let files = Arc::new(Digests::of_plans(&cells));
         Study { name, text, columns, batch, figures, cells, files, set, origin: None }
+    }
+
+    /// Returns the study of a single run, which writes these tables.
+    pub fn single(&self, run: StudyRun, tables: &[Table]) -> Study {
+        let plan = &self.cells[run.cell];
+        let (seeds, policies) = (vec![plan.seeds[run.run]], vec![plan.policies[run.policy].clone()]);
+        let plan = Plan { seeds, policies, precision: None, tables: tables.to_vec(), ..plan.clone() };
+        let origin = self.origin.as_ref().map(|(tree, cells)| (tree.clone(), vec![cells[run.cell].clone()]));
+        Study { cells: vec![plan], origin, ..self.clone() }
     }
 
     /// Adds the location of the key in the plan to an error that was found when a cell was run. Such errors may concern a file that the

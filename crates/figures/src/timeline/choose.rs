@@ -20,6 +20,27 @@ pub struct RunChoice<'a> {
     pub seed: Option<u64>,
 }
 
+/// A run of a results folder.
+struct FoundRun {
+    results: Results,
+    /// The index of the policy, and the number of the run.
+    key: (usize, usize),
+    /// The name of the cell; empty without a sweep.
+    cell: String,
+    notes: Vec<String>,
+}
+
+/// A complete run without a table of tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunWithoutTasks {
+    /// The policy.
+    pub policy: String,
+    /// The name of the cell; empty without a sweep.
+    pub cell: String,
+    /// The number of the run among those of the policy.
+    pub run: usize,
+}
+
 /// A run with its table of tasks.
 pub(super) struct ChosenRun {
     /// The results.
@@ -81,10 +102,31 @@ fn separate(path: &Path) -> (&Path, Option<RunFolder>) {
 }
 
 impl RunChoice<'_> {
+    /// Returns the chosen run if it has no table of tasks. Errors: it is no results folder; there is no such run, or several.
+    pub fn without_tasks(&self, path: &Path) -> Result<Option<RunWithoutTasks>> {
+        let FoundRun { results, key: (policy, run), cell, .. } = self.find(path)?;
+        if results.file(Table::Tasks, (policy, run))?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(RunWithoutTasks { policy: results.contents.policies[policy].clone(), cell, run }))
+    }
+
     /// Opens a run. Errors: it is no results folder; there is no such run, or several; the run has no table of tasks.
     pub(super) fn open(&self, path: &Path) -> Result<ChosenRun> {
+        let FoundRun { results, key, notes, .. } = self.find(path)?;
+        let Some(tasks) = results.file(Table::Tasks, key)? else {
+            let problem = format!("the run has no table '{}', which a timeline is drawn from", Table::Tasks.name());
+            return Err(Error::trace(&results.folder, 0, "", problem));
+        };
+        let end = results.part(Table::Runs, &["end_us"], key)?.map(|part| part.numbers("end_us")).transpose()?;
+        let end = end.and_then(|values| values.first().copied().flatten()).unwrap_or(0.0);
+        Ok(ChosenRun { results, key, tasks, end: Time(end as u64), delay: 0, notes })
+    }
+
+    /// Finds a complete run. Errors: it is no results folder; there is no such run, or several.
+    fn find(&self, path: &Path) -> Result<FoundRun> {
         let (folder, of_run) = separate(path);
-        let results = self.results(folder)?;
+        let (results, cell) = self.results(folder)?;
         let policies = &results.contents.policies;
         let mut notes = Vec::new();
         let (policy, run) = match &of_run {
@@ -108,22 +150,11 @@ impl RunChoice<'_> {
             let problem = format!("the run of {described} is not complete; run it: {}", results.contents.command);
             return Err(Error::trace(folder, 0, "", problem));
         }
-        let Some(tasks) = results.file(Table::Tasks, (policy, run))? else {
-            let problem = format!(
-                "the run of {described} has no table '{}', which a timeline is drawn from: add \"{0}\" to the plan's tables = [..] \
-                 and run it again, or use `plimsoll replay .. --tasks -o DIR`",
-                Table::Tasks.name()
-            );
-            return Err(Error::trace(folder, 0, "", problem));
-        };
-        let end =
-            results.part(Table::Runs, &["end_us"], (policy, run))?.map(|part| part.numbers("end_us")).transpose()?;
-        let end = end.and_then(|values| values.first().copied().flatten()).unwrap_or(0.0);
-        Ok(ChosenRun { results, key: (policy, run), tasks, end: Time(end as u64), delay: 0, notes })
+        Ok(FoundRun { results, key: (policy, run), cell, notes })
     }
 
-    /// Opens the results of a study without a sweep, or of one cell.
-    fn results(&self, folder: &Path) -> Result<Results> {
+    /// Opens the results of a study without a sweep, or of one cell, whose name is returned too.
+    fn results(&self, folder: &Path) -> Result<(Results, String)> {
         let Some(study) = StudyRecord::read(folder)? else {
             return match self.cell {
                 Some(cell) => Err(Error::plan(
@@ -131,7 +162,7 @@ impl RunChoice<'_> {
                     format!("'{cell}'"),
                     format!("no cell: {} is no sweep", folder.display()),
                 )),
-                None => Results::open(folder),
+                None => Ok((Results::open(folder)?, String::new())),
             };
         };
         let names: Vec<String> = study.cells.into_iter().map(|(name, _)| name).collect();
@@ -145,7 +176,7 @@ impl RunChoice<'_> {
         };
         let place = of_cell(folder, cell);
         check_links(folder, &place)?;
-        Results::open(&place)
+        Ok((Results::open(&place)?, cell.to_owned()))
     }
 
     fn policy(&self, policies: &[String]) -> Result<usize> {

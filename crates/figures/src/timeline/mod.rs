@@ -21,7 +21,7 @@ use plimsoll_base::named;
 use plimsoll_base::units::Time;
 use plimsoll_charts::paper::Paper;
 
-pub use choose::RunChoice;
+pub use choose::{RunChoice, RunWithoutTasks};
 use rows::{MachineRanges, TaskFilter, largest_delay};
 use scan::Overview;
 

@@ -4,13 +4,12 @@
 //! least 0. Source: Pinedo, Scheduling: Theory, Algorithms, and Systems (unit penalty and tardiness). A job that is unfinished at the end
 //! of the run counts only if its deadline has passed: it has missed it, and its tardiness so far is a lower bound.
 
-use std::collections::HashMap;
-
 use super::totals::mean_s;
 use super::{Metrics, float, int, seconds};
+use crate::job_table::JobTable;
 use crate::window::Window;
 use plimsoll_base::column::Unit;
-use plimsoll_base::units::{JobId, Span, Time};
+use plimsoll_base::units::{Span, Time};
 use plimsoll_sim::record::JobRecord;
 use plimsoll_sim::workload::TaskSet;
 
@@ -18,7 +17,7 @@ use plimsoll_sim::workload::TaskSet;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deadlines {
     /// The deadlines of jobs in the system; empty in a workload without deadlines.
-    open: HashMap<JobId, Time>,
+    open: JobTable<Time>,
     jobs: u64,
     missed: u64,
     tardiness_us: u128,
@@ -29,7 +28,7 @@ impl Deadlines {
     /// Records the submission of a row.
     pub fn submitted(&mut self, row: &TaskSet) {
         if let Some(deadline) = row.deadline {
-            let latest = self.open.entry(row.job).or_default();
+            let latest = self.open.get_or_insert_with(row.job, Time::default);
             *latest = deadline.max(*latest);
         }
     }
@@ -39,7 +38,7 @@ impl Deadlines {
         if self.open.is_empty() {
             return;
         }
-        let Some(deadline) = self.open.remove(&job.job).filter(|_| window.contains(job.submit)) else { return };
+        let Some(deadline) = self.open.remove(job.job).filter(|_| window.contains(job.submit)) else { return };
         let end = job.finish.unwrap_or(now);
         let tardiness = Span(end.0.saturating_sub(deadline.0));
         let missed = tardiness > Span::ZERO;

@@ -3,7 +3,7 @@
 //! [`Delays`] records each finished job once and keeps histograms, so memory does not grow with the number of jobs. [`SizeBins`] has the
 //! mean completion time by number of tasks, as in the DRF paper's Figure 14.
 
-use super::slowdown::{SlowdownSum, Slowdowns};
+use super::slowdown::Slowdowns;
 use super::{Metrics, float, seconds};
 use crate::histogram::LogHistogram;
 use plimsoll_base::column::Topic;
@@ -45,8 +45,6 @@ pub struct Delays {
     pub wait: LogHistogram,
     /// The slowdowns. A job with an ideal time of 0 has none.
     pub slowdown: Slowdowns,
-    /// The bounded slowdowns.
-    pub(super) bounded: SlowdownSum,
 }
 
 impl Delays {
@@ -55,7 +53,6 @@ impl Delays {
         self.completion.record(job.completion().0);
         self.wait.record(job.wait().0);
         self.slowdown.record(job.completion(), job.ideal);
-        self.bounded.add_bounded(job.completion(), job.ideal);
     }
 }
 

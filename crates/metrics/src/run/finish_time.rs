@@ -6,14 +6,12 @@
 //! of the job, and n times its work (the dominant share of each task times its duration, added up). For jobs of one accelerator this is
 //! Shockwave's ideal time, the duration times the larger of 1 and n over the number of accelerators.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use super::{Metrics, Run, float};
+use crate::job_table::JobTable;
 use crate::window::Window;
 use crate::work::TaskSizes;
 use plimsoll_base::column::Unit;
-use plimsoll_base::units::{JobId, Span, Time};
+use plimsoll_base::units::{Span, Time};
 use plimsoll_sim::record::JobRecord;
 use plimsoll_sim::workload::TaskSet;
 
@@ -56,28 +54,10 @@ struct OpenJob {
     work: f64,
 }
 
-/// Hashes the dense numbers of jobs.
-#[derive(Default)]
-struct JobHasher(u64);
-
-impl Hasher for JobHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// The jobs in the system, and the ratios of the others.
 pub(crate) struct FinishTimes {
     sizes: TaskSizes,
-    open: HashMap<JobId, OpenJob, BuildHasherDefault<JobHasher>>,
+    open: JobTable<OpenJob>,
     /// The number of unfinished jobs, the instant until which it was integrated, and the integral.
     unfinished: u64,
     since: Time,
@@ -105,7 +85,7 @@ impl FinishTimes {
             self.unfinished += 1;
         }
         let integral = self.integral;
-        let job = self.open.entry(row.job).or_insert(OpenJob { integral, work: 0.0 });
+        let job = self.open.get_or_insert_with(row.job, || OpenJob { integral, work: 0.0 });
         // A service never ends, so its job has no ratio.
         if row.duration < Span::ENDLESS {
             job.work += self.sizes.size(&row.demand.0) * f64::from(row.tasks) * row.duration.0 as f64;
@@ -114,7 +94,7 @@ impl FinishTimes {
 
     /// Records a job that has ended or was cut off.
     pub fn job(&mut self, job: &JobRecord, window: &Window) {
-        let (open, Some(finish)) = (self.open.remove(&job.job), job.finish) else { return };
+        let (open, Some(finish)) = (self.open.remove(job.job), job.finish) else { return };
         self.advance(finish);
         self.unfinished -= 1;
         let Some(OpenJob { integral, work }) = open else { return };

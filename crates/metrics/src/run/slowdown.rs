@@ -19,17 +19,14 @@ pub(crate) struct SlowdownSum {
 impl SlowdownSum {
     /// Adds the slowdown of a job. A job without work has none.
     pub fn add(&mut self, completion: Span, ideal: Span) {
-        let (part, whole) = (u128::from(completion.0) << DIGITS, u128::from(ideal.0));
-        if let Some(quotient) = (part + whole / 2).checked_div(whole) {
-            self.jobs += 1;
-            self.sum = self.sum.saturating_add(quotient);
+        if let Some(quotient) = quotient(completion, ideal) {
+            self.add_quotient(quotient);
         }
     }
 
-    /// Adds the bounded slowdown of a job: at least 1, and relative to at least [`BOUND`].
-    pub fn add_bounded(&mut self, completion: Span, ideal: Span) {
-        let ideal = ideal.max(BOUND);
-        self.add(completion.max(ideal), ideal);
+    fn add_quotient(&mut self, quotient: u128) {
+        self.jobs += 1;
+        self.sum = self.sum.saturating_add(quotient);
     }
 
     /// Returns the mean, or `None` without jobs.
@@ -37,6 +34,15 @@ impl SlowdownSum {
         let unit = (1u64 << DIGITS) as f64;
         (self.jobs > 0).then(|| self.sum as f64 / unit / self.jobs as f64)
     }
+}
+
+/// Returns a slowdown in units of 2^-52; `None` for an ideal time of 0.
+fn quotient(completion: Span, ideal: Span) -> Option<u128> {
+    if completion == ideal && ideal > Span::ZERO {
+        return Some(1 << DIGITS);
+    }
+    let (part, whole) = (u128::from(completion.0) << DIGITS, u128::from(ideal.0));
+    (part + whole / 2).checked_div(whole)
 }
 
 /// The ideal completion time below which a slowdown is relative to this time. Source: Feitelson, Rudolph, Schwiegelshohn, Sevcik and Wong,
@@ -48,7 +54,7 @@ pub(super) static METRICS: Metrics = Metrics {
         float(
             "bounded_slowdown_mean",
             "mean of completion time over the ideal completion time or 10 s, whichever is longer, and at least 1; under a horizon (until) of the jobs that finish by then, as for all delays",
-            |run| run.totals.delays.bounded.mean(),
+            |run| run.totals.delays.slowdown.bounded.mean(),
         )
         .lower()
         .words("Mean bounded slowdown"),
@@ -63,6 +69,8 @@ pub(super) static METRICS: Metrics = Metrics {
 #[derive(Clone, Debug, Default)]
 pub struct Slowdowns {
     sum: SlowdownSum,
+    /// The bounded slowdowns: at least 1, and relative to at least [`BOUND`].
+    bounded: SlowdownSum,
     max: f64,
     /// The quotients, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
     values: Vec<f64>,
@@ -72,11 +80,14 @@ pub struct Slowdowns {
 impl Slowdowns {
     /// Adds a job. A job without work has no slowdown.
     pub fn record(&mut self, completion: Span, ideal: Span) {
-        if ideal == Span::ZERO {
-            return;
+        let exact = quotient(completion, ideal);
+        match exact {
+            Some(slowdown) if ideal >= BOUND && completion >= ideal => self.bounded.add_quotient(slowdown),
+            _ => self.bounded.add(completion.max(ideal).max(BOUND), ideal.max(BOUND)),
         }
+        let Some(exact) = exact else { return };
+        self.sum.add_quotient(exact);
         let quotient = completion.0 as f64 / ideal.0 as f64;
-        self.sum.add(completion, ideal);
         self.max = self.max.max(quotient);
         self.millionths.record(nearest(quotient * 1e6));
         if self.millionths.count() <= LogHistogram::EXACT {
