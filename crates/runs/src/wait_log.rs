@@ -177,6 +177,7 @@ pub struct WaitLog {
     jobs: WatchedJobs,
     dims: Vec<Dim>,
     groups: Vec<String>,
+    in_rank_order: bool,
     open: BTreeMap<JobId, (JobWait, Present)>,
     ended: Vec<JobWait>,
     /// The latest instant.
@@ -190,6 +191,7 @@ impl WaitLog {
             jobs,
             dims: Vec::new(),
             groups: Vec::new(),
+            in_rank_order: true,
             open: BTreeMap::new(),
             ended: Vec::new(),
             latest: Time::ZERO,
@@ -202,7 +204,7 @@ impl WaitLog {
         let mut waits = self.ended;
         waits.extend(self.open.into_values().map(|(wait, _)| wait));
         waits.sort_by(|a, b| (a.submit, &a.job).cmp(&(b.submit, &b.job)));
-        WaitReport { dims: self.dims, groups: self.groups, waits }
+        WaitReport { dims: self.dims, groups: self.groups, in_rank_order: self.in_rank_order, waits }
     }
 
     /// Adds the time since the last instant to the intervals.
@@ -240,6 +242,7 @@ impl Observer for WaitLog {
     fn begin(&mut self, engine: &mut Engine) {
         engine.watch(self.jobs.clone());
         self.dims = engine.cluster().dims.clone();
+        self.in_rank_order = !engine.plans_machines();
         self.groups = engine.groups().iter().flat_map(|tree| &tree.groups).map(|group| group.name.clone()).collect();
     }
 
@@ -253,6 +256,12 @@ impl Observer for WaitLog {
         let watched = engine.watched();
         for job in watched {
             let tasks = blocked.remove(&job.id).unwrap_or_default();
+            let has_group = |tasks: &BlockedTasks| matches!(tasks.reason, BlockReason::Rule(Reason::Quota { .. }));
+            if self.groups.is_empty() && tasks.iter().any(has_group) {
+                // Production schedulers have queues of their own instead of groups.
+                let queues = engine.explain().map(|explain| explain.status(engine.books())).unwrap_or_default();
+                self.groups = queues.into_iter().map(|queue| queue.name).collect();
+            }
             let present = present(engine, tasks, job.start.is_some(), (job.id, now), &mut held);
             match self.open.get_mut(&job.id) {
                 Some((wait, old)) => (wait.start, *old) = (job.start, present),

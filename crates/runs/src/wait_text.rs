@@ -2,7 +2,7 @@
 //!
 //! The same functions serve the terminal, the JSON output and Python, so that they cannot disagree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sinks::fate_name;
 use crate::wait_log::{JobWait, WaitInterval, rounded_mean};
@@ -18,6 +18,8 @@ pub struct WaitReport {
     pub dims: Vec<Dim>,
     /// The names of the policy's groups, by index.
     pub groups: Vec<String>,
+    /// Whether the engine serves users in the rank order of the policy. Otherwise the policy plans machines in an order of its own.
+    pub in_rank_order: bool,
     /// The waits.
     pub waits: Vec<JobWait>,
 }
@@ -27,6 +29,12 @@ const CAUSES: usize = 2;
 
 /// The number of users that a sentence names.
 const NAMED: usize = 3;
+
+/// The part of a wait below which a cause has no sentence: 1 / 100.
+const MINOR: u64 = 100;
+
+/// The shortest wait after the first start that has a sentence.
+const AFTER: Span = Span::from_secs(1);
 
 /// The intervals with one cause, and their total length.
 #[derive(Clone)]
@@ -58,43 +66,64 @@ impl WaitReport {
                 seconds(total)
             ),
         }];
-        sentences.extend(self.causes(&wait.before, total));
+        sentences.extend(self.causes(wait));
         // Rows that may not start yet do not wait for the scheduler.
         let may_start =
             |interval: &&WaitInterval| !matches!(interval.reason, BlockReason::Stage | BlockReason::Submission);
         let waits: Vec<&WaitInterval> = wait.after.iter().filter(may_start).collect();
         let after = Span(waits.iter().map(|interval| interval.length().0).sum());
-        if after > Span::ZERO {
-            let main = causes(&waits).into_iter().next();
-            let main = main.map(|cause| format!(", mainly because {}", self.cause(&cause))).unwrap_or_default();
-            sentences
-                .push(format!("After its first start, further tasks of it waited for {} s{main}.", seconds(after)));
+        if let Some(main) = causes(&waits).first().filter(|_| after >= AFTER) {
+            sentences.push(format!(
+                "After its first start, some of its tasks waited for {} s in all; for {} of this time {}.",
+                seconds(after),
+                percent(main.total, after),
+                self.cause(main)
+            ));
         }
         sentences.extend(stops(wait));
         sentences
     }
 
     /// Returns the sentences about the main causes of a wait.
-    fn causes(&self, intervals: &[WaitInterval], total: Span) -> Vec<String> {
-        let causes = causes(&intervals.iter().collect::<Vec<_>>());
+    fn causes(&self, wait: &JobWait) -> Vec<String> {
+        let total = wait.wait();
+        let causes = causes(&wait.before.iter().collect::<Vec<_>>());
+        let is_major = |cause: &WaitCause| cause.total.0.saturating_mul(MINOR) >= total.0;
+        let major = causes.iter().take(CAUSES).take_while(|cause| is_major(cause)).count().max(1).min(causes.len());
         let (mut sentences, mut named) = (Vec::new(), false);
-        for (at, cause) in causes.iter().take(CAUSES).enumerate() {
-            let lead = match (causes.len(), at) {
-                (1, _) => "All the time".to_owned(),
-                _ => format!("For {} s ({})", seconds(cause.total), percent(cause.total, total)),
+        for cause in &causes[..major] {
+            let lead = match () {
+                () if causes.len() == 1 => "All the time".to_owned(),
+                () if (total.0 - cause.total.0).saturating_mul(MINOR) < total.0 => "Almost all the time".to_owned(),
+                () => format!("For {} s ({})", seconds(cause.total), percent(cause.total, total)),
             };
-            sentences.push(format!("{lead}, {}.", self.cause(cause)));
+            sentences.push(format!("{lead} {}.", self.cause(cause)));
             // The users that held the resource are named once, for the longest cause with a missing resource.
             if !named && cause.intervals.iter().any(|one| !one.holders.is_empty()) {
                 named = true;
-                sentences.push(self.holders(cause));
+                sentences.push(self.holders(cause, &wait.user));
             }
         }
-        if causes.len() > CAUSES {
-            let rest = &causes[CAUSES..];
-            let left = Span(rest.iter().map(|cause| cause.total.0).sum());
-            let names: Vec<&str> = rest.iter().map(|cause| cause.intervals[0].reason.row().name).collect();
-            sentences.push(format!("The other {} s have the reasons {}.", seconds(left), names.join(", ")));
+        let rest = &causes[major..];
+        let left = Span(rest.iter().map(|cause| cause.total.0).sum());
+        if left.0.saturating_mul(MINOR) >= total.0 && left > Span::ZERO {
+            let (mut clauses, mut names) = (BTreeSet::new(), Vec::new());
+            for cause in rest {
+                let clause = self.cause(cause);
+                if clauses.insert(clause.clone()) {
+                    names.push(if rest.len() <= CAUSES {
+                        clause
+                    } else {
+                        cause.intervals[0].reason.row().name.to_owned()
+                    });
+                }
+            }
+            names.dedup();
+            let (lead, joined) = match rest.len() <= CAUSES {
+                true => (String::new(), names.join("; for a part of it ")),
+                false => ("the reasons were ".to_owned(), names.join(", ")),
+            };
+            sentences.push(format!("For the other {} s {lead}{joined}.", seconds(left)));
         }
         sentences
     }
@@ -118,14 +147,14 @@ impl WaitReport {
                 let group =
                     self.groups.get(*group as usize).map_or("its queue".to_owned(), |name| format!("group {name}"));
                 let short = self.amount(Some(*resource), mean(cause, |one| one.short));
-                format!("the quota of {group} was short of {short}")
+                format!("the quota of {group} was used up: its next task would have exceeded it by {short} on average")
             }
             BlockReason::Rule(Reason::Rule(rule) | Reason::NoRoom(rule)) => {
                 format!("the policy did not admit it: {rule}")
             }
             BlockReason::Own { missing, .. } => {
                 let short = missing.map(|_| format!("; {}", self.short(cause))).unwrap_or_default();
-                format!("another job of its user came first: {}{short}", list(&behind(cause), "job"))
+                format!("other jobs of its user came first: {}{short}", list(&behind(cause), "job"))
             }
             BlockReason::Rank(before) => self.ranked(cause, before),
             BlockReason::Place { label, inside, outside, .. } => {
@@ -135,6 +164,9 @@ impl WaitReport {
                     count(u64::from(*outside), "machine"),
                     count(u64::from(*inside), "machine")
                 )
+            }
+            BlockReason::Resources(_) | BlockReason::Fragmented(_) if self.in_rank_order => {
+                format!("no other task came first in rank order, but {}", self.short(cause))
             }
             BlockReason::Resources(_) | BlockReason::Fragmented(_) => self.short(cause),
             BlockReason::Gang(missing) => {
@@ -169,7 +201,7 @@ impl WaitReport {
             (None, None) => "it had room itself, and may not start before them".to_owned(),
         };
         format!(
-            "{} of {others} came first in rank order at the beginning (next in order: user {}); {short}",
+            "tasks of other users came first in rank order (at the beginning {} of {others}; the first in order: {}); {short}",
             count(before.tasks, "task"),
             list(&behind(cause), "user")
         )
@@ -185,7 +217,7 @@ impl WaitReport {
         let total = self.amount(missing.resource, mean(&cause, |one| one.capacity));
         if missing.in_total {
             return format!(
-                "each task needs {need}, and {} of {total} was free on average",
+                "the cluster was full: a task needs {need}, and {} of {total} was free on average",
                 self.number(missing.resource, free)
             );
         }
@@ -197,7 +229,7 @@ impl WaitReport {
     }
 
     /// Returns the sentence about the users that held the missing resource of a cause.
-    fn holders(&self, cause: &WaitCause) -> String {
+    fn holders(&self, cause: &WaitCause, own: &str) -> String {
         let resource = main_resource(cause).map(|(_, missing)| missing.resource);
         let resource = resource.unwrap_or(match cause.intervals[0].reason {
             BlockReason::Rule(Reason::Quota { resource, .. }) => Some(resource),
@@ -215,17 +247,31 @@ impl WaitReport {
             None => "slots were".to_owned(),
             Some(d) => format!("{} was", resource_name(&self.dims[usize::from(d)].name)),
         };
+        let sum = |held: &[(&str, u128)]| held.iter().map(|(_, amount)| amount).sum::<u128>();
+        // Names would mislead if many users hold about equal parts.
+        if let [(_, largest), ..] = held[..]
+            && sum(&held[..held.len().min(NAMED)]) * 4 < sum(&held)
+        {
+            let most = self.amount(resource, largest);
+            return format!(
+                "Meanwhile the {name} allocated to {} users, to none more than {most} on average.",
+                held.len()
+            );
+        }
         let shown: Vec<String> = held
             .iter()
             .take(NAMED)
-            .map(|(user, amount)| format!("{user} ({})", self.amount(resource, *amount)))
+            .map(|(user, amount)| {
+                let own = if *user == own { "its own user " } else { "" };
+                format!("{own}{user} ({})", self.amount(resource, *amount))
+            })
             .collect();
         let more = match held.len().saturating_sub(NAMED) {
             0 => String::new(),
             1 => " and one other user".to_owned(),
             more => format!(" and {more} other users"),
         };
-        format!("During this time the {name} allocated to {}{more}, on average.", shown.join(", "))
+        format!("Meanwhile the {name} allocated to {}{more}, on average.", shown.join(", "))
     }
 
     /// Returns the name of the cause of a stop, as in the table tasks.
@@ -320,8 +366,12 @@ fn stops(wait: &JobWait) -> Option<String> {
     }
     let first = wait.stops.first()?;
     let fates: Vec<String> =
-        by_fate.iter().map(|(fate, stopped)| format!("{} {fate}", count(*stopped, "task"))).collect();
-    Some(format!("Stopped and waiting again: {}; the first at {} s.", fates.join(", "), instant(first.at)))
+        by_fate.iter().map(|(fate, stopped)| format!("{} ({fate})", count(*stopped, "stop"))).collect();
+    Some(format!(
+        "Running tasks of it were stopped and waited again: {}; the first at {} s.",
+        fates.join(", "),
+        instant(first.at)
+    ))
 }
 
 /// Returns a span in seconds: whole seconds from 1000 s on, with one decimal from 10 s on, otherwise with three.

@@ -95,7 +95,7 @@ struct PlannedLaunch {
 }
 
 /// The default reason of a user that is not reached in this cycle.
-const NOT_YET: Reason = Reason::Rule("the scheduling cycle has not reached it");
+const NOT_YET: Reason = Reason::Rule("the scheduler visits waiting jobs in cycles, and had not reached it");
 
 impl<S: Scheduler> Cycled<S> {
     /// Creates a policy over the queues of a file.

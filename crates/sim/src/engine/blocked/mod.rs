@@ -121,6 +121,11 @@ impl Engine<'_> {
         self.kernel.policy().groups().map(|groups| groups.tree())
     }
 
+    /// Returns whether the policy plans the machines of launches, in an order of its own.
+    pub fn plans_machines(&self) -> bool {
+        self.kernel.policy().needs().nominates
+    }
+
     fn blocked_tasks(&self, slot: SetSlot) -> BlockedTasks {
         let set = self.kernel.set(slot);
         BlockedTasks {
