@@ -2,29 +2,44 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Context, print};
-use crate::error::Result;
+use plimsoll_runs::WaitLog;
+
+use super::progress::Bar;
+use super::{Context, print, stored};
+use crate::engine::WatchedJobs;
+use crate::error::{Error, Result};
+use crate::experiment::{Progress, RepeatedRun, StudyRun, check_repeated};
 use crate::output::folder::StudyRecord;
 use crate::output::folder::lock_there;
+use crate::output::html::JobStory;
 use crate::output::manifest::Manifest;
 use crate::output::page::{NARROW, Pictures};
 use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
+use crate::output::schema::Table;
 use crate::output::{files, gallery, overview, page};
 
 /// Rewrite the HTML report of a results folder, with its figures, from its tables
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll report results/facebook
+  plimsoll report results/facebook --stories 100   # with explanations of waits
   plimsoll report results/mine && xdg-open results/mine/report.html")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
     folder: PathBuf,
+    /// Also explain the waits of the N jobs that waited longest under each policy in its first run, by repeating the run
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    stories: usize,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let _alone = lock_there(&args.folder)?;
-    let (report, notes) = make(&args.folder)?;
+    let stories = match args.stories {
+        0 => Vec::new(),
+        most => stories(&args.folder, most, context)?,
+    };
+    let (report, notes) = make(&args.folder, &stories)?;
     notes.iter().for_each(|note| context.print_message(note));
     print::out(&format!("{}\n", report.display()))
 }
@@ -32,9 +47,61 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// The folder and the file that a report consists of.
 const DRAWN: &[&str] = &[files::FIGURES, files::REPORT];
 
+/// Explains the waits of the jobs that waited longest in the first run of each policy. Errors: those of the tables and of the repeated
+/// runs; the folder has a sweep.
+fn stories(folder: &Path, most: usize, context: &Context) -> Result<Vec<JobStory>> {
+    let whole = Whole::open(folder)?;
+    let Some(results) = whole.alone() else {
+        let expected = "the folder of a cell (cell=NAME): the report of a sweep has no jobs";
+        return Err(Error::plan("--stories", most, expected));
+    };
+    let study = stored::study(folder, context)?;
+    let bar = Bar::new(context.quiet, &context.stop);
+    let parts = results.table(Table::Jobs, &["job", "submit_us", "start_us"], Some(results.first_run()))?;
+    bar.planned(parts.len(), 0);
+    let mut stories = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let policy = &results.contents.policies[part.policy];
+        let run = StudyRun::find(&study, Some(""), Some(policy), part.run)?;
+        let starts = part.numbers("submit_us")?.into_iter().zip(part.numbers("start_us")?);
+        let mut waits: Vec<(f64, String)> = part
+            .names("job")?
+            .into_iter()
+            .zip(starts)
+            .filter_map(|(job, (submit, start))| Some((start? - submit?, job)))
+            .filter(|(wait, _)| *wait > 0.0)
+            .collect();
+        waits.sort_by(|a, b| b.0.total_cmp(&a.0));
+        waits.truncate(most);
+        let mut log = WaitLog::new(WatchedJobs::Named(waits.into_iter().map(|(_, job)| job).collect()));
+        bar.started(number, None);
+        let repeated = RepeatedRun::new(&study, run)?;
+        let heartbeat = &mut |now, launched| bar.tick(number, now, launched);
+        let summary = repeated.observe(repeated.plan(), None, &mut log, heartbeat)?;
+        check_repeated(folder, &study, run, &summary)?;
+        bar.finished(number, &summary);
+        let log = log.finish(summary.outcome.end);
+        stories.extend(log.waits.iter().map(|wait| {
+            JobStory {
+                policy: policy.clone(),
+                run: part.run,
+                job: wait.job.clone(),
+                sentences: log.sentences(wait),
+                intervals: wait
+                    .before
+                    .iter()
+                    .map(|one| (one.from.seconds(), one.to.seconds(), one.reason.row().name.to_owned()))
+                    .collect(),
+            }
+        }));
+    }
+    bar.clear();
+    Ok(stories)
+}
+
 /// Draws the figures and writes the report; for a sweep, the figures and the report of every cell, and an overview. Returns the file of
 /// the report or the overview, and notes on missing figures.
-pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
+pub fn make(folder: &Path, stories: &[JobStory]) -> Result<(PathBuf, Vec<String>)> {
     let whole = Whole::open(folder)?;
     let requests = Requests::beside(&whole)?;
     let gallery = requests.draw(&whole, &[])?;
@@ -46,7 +113,7 @@ pub fn make(folder: &Path) -> Result<(PathBuf, Vec<String>)> {
     let narrow = requests.clone().on(Paper::wide("width", NARROW)?).draw(&whole, &[])?;
     let pictures = Pictures { gallery: &gallery, narrow: &narrow };
     let page = match whole.alone() {
-        Some(results) => page::write(results, &pictures, &plan)?,
+        Some(results) => page::write(results, &pictures, &plan, stories)?,
         None => {
             let folders = cells(&whole, &requests, &mut notes)?;
             let described = StudyRecord::read(folder)?.unwrap_or_default();
@@ -81,7 +148,7 @@ fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<
         }
         let plan = &results.contents.plan;
         let mut written = gallery::write(&results.folder, &own.figures, &results.provenance(plan))?;
-        written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan)?);
+        written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan, &[])?);
         Manifest::renew(&results.folder, None, DRAWN, &written)?;
         for note in own.notes {
             match said.iter_mut().find(|(known, _)| *known == note) {

@@ -1,12 +1,18 @@
 //! The report page: one HTML file that opens offline, with its figures inside.
 //!
-//! The page loads no other file and is complete without its script, which only sorts tables, hides rows of long tables and copies commands.
+//! The page loads no other file and is complete without its scripts: one sorts tables, hides rows of long tables and copies commands, the
+//! other shows the interactive part. A content security policy forbids everything else.
 //! The colours of text and figures follow the reader's light or dark setting; a printed page is black on white.
 
 use std::fmt::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use plimsoll_base::escape::escape;
 use plimsoll_charts::figure::MANY;
+use sha2::{Digest, Sha256};
+
+pub use crate::explore::{ExplorerData, JobStory};
 
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,13 +120,30 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Names and values: version, seed, digests.
     pub provenance: Vec<(String, String)>,
+    /// The data of the interactive part.
+    pub explorer: Option<ExplorerData>,
 }
 
 /// Figures wider than this, in points, are shown at the full width of the page and do not fit on a phone.
 pub(crate) const ROOMY: f64 = 300.0;
 
-const STYLE: &str = include_str!("report.css");
+const STYLE: &str = concat!(
+    include_str!("report.css"),
+    include_str!("explore/explore.css"),
+    include_str!("vendor/uPlot.min.css"),
+    "\n"
+);
 const SCRIPT: &str = include_str!("report.js");
+const PLOT: &str = include_str!("vendor/uPlot.iife.min.js");
+const EXPLORE: &str = include_str!("explore/explore.js");
+
+/// Returns the content security policy: only these scripts and this style, and nothing from outside.
+fn security(scripts: &[&str]) -> String {
+    let hash = |text: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
+    let scripts = scripts.iter().map(hash).collect::<Vec<_>>().join(" ");
+    let style = hash(&format!("\n{STYLE}").as_str());
+    format!("default-src 'none'; script-src {scripts}; style-src {style}; base-uri 'none'; form-action 'none'")
+}
 
 /// Formats the page.
 pub fn render(report: &Report) -> String {
@@ -129,6 +152,10 @@ pub fn render(report: &Report) -> String {
     page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
     page += "<meta name=\"color-scheme\" content=\"light dark\">\n";
+    let scripts: &[&str] = if report.explorer.is_some() { &[PLOT, EXPLORE] } else { &[] };
+    let scripts: Vec<String> = scripts.iter().chain([&SCRIPT]).map(|script| format!("\n{script}")).collect();
+    let policy = security(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    add(&mut page, format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n"));
     add(&mut page, format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"));
     add(&mut page, format_args!("<header>\n<p class=\"brand\">Plimsoll report</p>\n<h1>{title}</h1>\n"));
     if let Some(question) = &report.question {
@@ -145,6 +172,7 @@ pub fn render(report: &Report) -> String {
     if !report.figures_first {
         figures(&mut page, &report.figures);
     }
+    explorer(&mut page, report.explorer.as_ref());
     if !report.reproduce.is_empty() {
         let commands = escape(&report.reproduce.join("\n"));
         page += "<section id=\"reproduce\">\n<h2>Run it again</h2>\n";
@@ -162,8 +190,11 @@ pub fn render(report: &Report) -> String {
         }
         page += "</dl>\n</section>\n";
     }
-    add(&mut page, format_args!("</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"));
-    page
+    page += "</main>\n";
+    for script in &scripts {
+        add(&mut page, format_args!("<script>{script}</script>\n"));
+    }
+    page + "</body>\n</html>\n"
 }
 
 /// Writes the answer: sentences first, then the supporting tables; many sentences are collapsed after the tables.
@@ -189,6 +220,15 @@ fn answer(page: &mut String, report: &Report) {
     *page += "</section>\n";
 }
 
+/// Writes the data of the interactive part; a script shows it.
+fn explorer(page: &mut String, data: Option<&ExplorerData>) {
+    let Some(ExplorerData { header, block }) = data else { return };
+    let header = header.replace('<', "\\u003c");
+    *page += "<section id=\"explore\" hidden>\n<h2>Explore</h2>\n";
+    add(page, format_args!("<script type=\"application/json\" id=\"explore-header\">{header}</script>\n"));
+    add(page, format_args!("<script type=\"text/plain\" id=\"explore-block\">{block}</script>\n</section>\n"));
+}
+
 fn figures(page: &mut String, figures: &[Figure]) {
     if figures.is_empty() {
         return;
@@ -206,17 +246,22 @@ fn add(page: &mut String, text: std::fmt::Arguments) {
 
 /// Formats links to the existing sections.
 fn contents(report: &Report) -> String {
+    let results = ("results", "Results", !report.summary.is_empty());
+    let figures = ("figures", "Figures", !report.figures.is_empty());
     let sections = [
         ("answer", "Answer", !report.answer.is_empty() || !report.lead.is_empty()),
-        ("results", "Results", !report.summary.is_empty()),
-        ("figures", "Figures", !report.figures.is_empty()),
+        if report.figures_first { figures } else { results },
+        if report.figures_first { results } else { figures },
+        ("explore", "Explore", report.explorer.is_some()),
         ("reproduce", "Run it again", !report.reproduce.is_empty()),
         ("plan", "Plan", !report.plan_toml.is_empty()),
         ("provenance", "Provenance", !report.provenance.is_empty()),
     ];
     let mut text = String::from("<nav>");
     for (id, name, _) in sections.iter().filter(|(.., present)| *present) {
-        add(&mut text, format_args!("<a href=\"#{id}\">{name}</a>"));
+        // The script shows the interactive part and its link.
+        let hidden = if *id == "explore" { " hidden" } else { "" };
+        add(&mut text, format_args!("<a href=\"#{id}\"{hidden}>{name}</a>"));
     }
     text + "</nav>\n"
 }
@@ -250,7 +295,7 @@ fn table(page: &mut String, table: &HtmlTable) {
     if !caption.is_empty() {
         add(page, format_args!("<p class=\"caption\">{caption}</p>\n"));
     }
-    add(page, format_args!("<div class=\"scroll\">\n<table aria-label=\"{caption}\">\n"));
+    add(page, format_args!("<div class=\"scroll\" tabindex=\"0\">\n<table aria-label=\"{caption}\">\n"));
     *page += "<thead><tr>";
     for column in &table.columns {
         let class = if column.numeric { " class=\"number\"" } else { "" };
@@ -364,6 +409,7 @@ mod tests {
             reproduce: vec![text()],
             notes: vec![text()],
             provenance: vec![(text(), text())],
+            explorer: Some(ExplorerData { header: format!("{:?}", EVIL), block: String::new() }),
         }
     }
 

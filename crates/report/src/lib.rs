@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod explore;
 mod group_sheet;
 pub mod headline;
 pub mod html;

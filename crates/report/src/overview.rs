@@ -20,6 +20,7 @@ use plimsoll_results::schema::Table;
 use plimsoll_results::shell::quoted;
 use plimsoll_store::file::{WrittenFile, write_whole};
 
+use crate::explore::{self, ExploredCell, ExplorerData};
 use crate::headline::{Headline, headline};
 use crate::html::{self, HtmlTable as Sheet, Mark, Report};
 use crate::marks::mark;
@@ -114,9 +115,17 @@ pub fn write(sweep: &SweepReport, folder: &Path, pictures: &Pictures) -> Result<
         figures: pictures.inline(),
         figures_first: true,
         provenance: sweep.provenance.rows(),
+        explorer: explorer(sweep)?,
         ..Report::default()
     };
     write_whole(&folder.join(REPORT), html::render(&report).as_bytes())
+}
+
+/// Returns the data of the interactive part.
+fn explorer(sweep: &SweepReport) -> Result<Option<ExplorerData>> {
+    let cells = sweep.whole.cells.iter();
+    let cells: Vec<ExploredCell> = cells.map(|(name, values, results)| (name.as_str(), &values[..], results)).collect();
+    explore::data(&cells, &sweep.whole.scope().axes, sweep.folders, &[])
 }
 
 /// Values by policy and run.

@@ -18,6 +18,7 @@ use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 use plimsoll_store::file::{WrittenFile, write_whole};
 
+use crate::explore::{self, JobStory};
 use crate::group_sheet;
 use crate::headline::{Headline, Topic, headline};
 use crate::html::{self, Figure, HtmlColumn, HtmlTable as Sheet, Mark, Report};
@@ -28,14 +29,14 @@ use crate::over_commit;
 /// Maximum number of users; with more users the report has no table of users.
 const USERS_MOST: usize = 20;
 
-/// Writes `report.html` with these figures and this plan to the results folder; returns the file.
-pub fn write(results: &Results, pictures: &Pictures, plan: &str) -> Result<WrittenFile> {
-    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures)? });
+/// Writes `report.html` with these figures, this plan and these explanations of jobs to the results folder; returns the file.
+pub fn write(results: &Results, pictures: &Pictures, plan: &str, stories: &[JobStory]) -> Result<WrittenFile> {
+    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures, stories)? });
     write_whole(&results.folder.join(REPORT), page.as_bytes())
 }
 
 /// Returns the content of the report.
-fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
+fn report(results: &Results, pictures: &Pictures, stories: &[JobStory]) -> Result<Report> {
     let contents = &results.contents;
     let comparison = comparison(results)?;
     let mut notes: Vec<String> = results.missing().into_iter().collect();
@@ -67,6 +68,7 @@ fn report(results: &Results, pictures: &Pictures) -> Result<Report> {
         reproduce: reproduce(contents),
         notes,
         provenance: provenance(results),
+        explorer: explore::data(&[("", &[], results)], &[], &[], stories)?,
     })
 }
 

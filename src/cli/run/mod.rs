@@ -266,7 +266,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     if let Some(note) = study.figures.write(folder)? {
         context.warn(&note);
     }
-    let (page, notes) = report::make(folder)?;
+    let (page, notes) = report::make(folder, &[])?;
     notes.iter().for_each(|note| context.print_message(note));
     let figures = match study.is_swept() {
         true => format!(

@@ -46,6 +46,7 @@ pub use many::MANY;
 pub use points::points;
 pub use sequence::{SequenceRow, SequenceStep, Tone, sequence};
 pub use stacked::{Stacks, stacked};
+pub use style::{LineStyle, line_styles};
 pub use timeline::{
     TimelineBody, TimelineCell, TimelineChart, TimelineCurves, TimelineEvent, TimelineMarks, timeline, timeline_columns,
 };

@@ -149,6 +149,24 @@ pub(super) fn looks(keys: &[&str]) -> Vec<SeriesStyle> {
         .collect()
 }
 
+/// The style of a line in other drawings than figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineStyle {
+    /// The colour as `#rrggbb`.
+    pub color: String,
+    /// Dash and gap lengths in points; empty for a solid line.
+    pub dash: &'static [f64],
+}
+
+/// Returns the line of each name, as in figures.
+pub fn line_styles(names: &[&str]) -> Vec<LineStyle> {
+    let line = |style: SeriesStyle| {
+        let RGBColor(red, green, blue) = style.color;
+        LineStyle { color: format!("#{red:02x}{green:02x}{blue:02x}"), dash: style.dash }
+    };
+    looks(names).into_iter().map(line).collect()
+}
+
 /// Returns colours for `count` adjacent filled areas; the colours suggest no order.
 ///
 /// The palette without black is used first, then its lighter and darker tints. Text would be unreadable on black.
