@@ -1,18 +1,18 @@
 //! The report in a real browser.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::replay::said;
+use crate::devtools::{Page, QUIET};
+use crate::frame::Frame;
+use crate::replay::{plimsoll, run, said};
 use crate::report::results;
 use crate::{Missing, Outcome};
 
 /// Returns the DOM of the page after Chromium has loaded it.
 fn dom(page: &Path, profile: &Path) -> Result<String, Missing> {
-    let quiet = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"];
-    let alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"];
     let mut command = Command::new("chromium");
-    command.args(quiet).args(alone).arg(format!("--user-data-dir={}", profile.display()));
+    command.args(QUIET).arg(format!("--user-data-dir={}", profile.display()));
     command.arg("--dump-dom").arg(format!("file://{}", page.display()));
     match command.output() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Missing("no chromium".to_owned())),
@@ -38,13 +38,185 @@ pub fn the_report_opens_offline() -> Outcome {
     }
     let figures = dom.matches("<figure").count();
     let narrow = dom.matches("class=\"narrow\"").count();
+    let drawn = dom.split("<section id=\"explore\"").next().expect("a part before it").matches("<svg").count();
     // Wide figures are drawn a second time for phones.
-    assert!(figures >= 5 && narrow >= 1 && dom.matches("<svg").count() == figures + narrow, "{figures} figures");
+    assert!(figures >= 5 && narrow >= 1 && drawn == figures + narrow, "{figures} figures");
     for outside in ["src=", "href=\"http", "href=\"//", "@import", "url(http"] {
         assert!(!dom.contains(outside), "{outside}");
     }
     for link in dom.split("href=\"./").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(folder.join(link).is_file(), "{link}");
     }
+    Ok(())
+}
+
+/// A name that would run a script if a page included it as it is.
+const EVIL: &str = "<script>window.hit=1</script>";
+
+/// Replays a trace of 60 jobs of four users, one with the name [`EVIL`], under two policies, and makes a report with stories.
+fn explored(dir: &Path) -> PathBuf {
+    let (trace, folder) = (dir.join("trace.csv"), dir.join("results"));
+    let mut text = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
+    for job in 0..60u32 {
+        let user = [EVIL, "ann", "bob", "anna"][job as usize % 4];
+        text += &format!("job{job},{user},{},{},{},1,1\n", 7 * job, 20 + 13 * (job % 9), 1 + job % 11);
+    }
+    std::fs::write(&trace, text).expect("a writable folder");
+    let made = run(plimsoll(&["replay", "--machines", "4x4c16g", "--placement", "first-fit", "--policy", "fifo,drf"])
+        .args(["--series", "-q", "-o"])
+        .arg(&folder)
+        .arg(&trace)
+        .current_dir(dir));
+    assert!(made.status.success(), "{}", said(&made));
+    let made = run(plimsoll(&["report", "-q", "--stories", "3"]).arg(&folder).current_dir(dir));
+    assert!(made.status.success(), "{}", said(&made));
+    folder
+}
+
+/// Waits until the interactive part has been drawn again by `action`.
+fn act(page: &mut Page, action: &str) {
+    let script = format!(
+        "(async () => {{ const section = document.getElementById('explore'); const before = section.dataset.drawn; {action};
+          for (let nth = 0; nth < 500 && section.dataset.drawn === before; nth++) await new Promise((done) => setTimeout(done, 10));
+          return section.dataset.drawn; }})()"
+    );
+    let drawn = page.value(&script);
+    assert!(drawn.is_string(), "{action}: {drawn}");
+}
+
+/// Returns the text of the elements that a selector finds in the interactive part.
+fn texts(page: &mut Page, selector: &str) -> Vec<String> {
+    let script = format!(
+        "[...document.querySelectorAll({})].map((one) => one.textContent)",
+        serde_json::json!(format!("#explore {selector}"))
+    );
+    serde_json::from_value(page.value(&script)).expect("texts")
+}
+
+/// The jobs' names in the table of selected jobs, and its status.
+const JOBS: &str = ".wide tbody td:first-child";
+const STATUS: &str = "[role=status]";
+
+pub fn the_report_is_explored() -> Outcome {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = explored(dir.path());
+    let file = folder.join("report.html");
+    let mut page = Page::open(&file, &dir.path().join("profile"), 1280, true)?;
+    act(&mut page, "");
+    assert_eq!(texts(&mut page, STATUS), ["60 of 60 jobs selected."]);
+
+    // The longest wait, as in the table of jobs.
+    let table = Frame::open(&folder.join("jobs/policy=fifo/run=0/jobs.parquet"));
+    let names = table.names("job", "");
+    let times =
+        |column: &str| table.integers(column).iter().map(|us| us.expect("every job starts")).collect::<Vec<_>>();
+    let (submits, starts) = (times("submit_us"), times("start_us"));
+    let mut waits: Vec<(i64, &str)> =
+        (0..names.len()).map(|row| (starts[row] - submits[row], names[row].as_str())).collect();
+    waits.sort_by_key(|(wait, _)| std::cmp::Reverse(*wait));
+    assert_eq!(texts(&mut page, JOBS).first().map(String::as_str), Some(waits[0].1));
+    act(&mut page, "section.querySelector('button.sort[data-key=wait]').click()");
+    assert!(waits.iter().filter(|(wait, _)| *wait == waits[59].0).any(|(_, job)| *job == texts(&mut page, JOBS)[0]));
+
+    // A filter: a part of a name, a whole name, and a name that is a script.
+    let filter = |text: &str| {
+        format!(
+            "const field = section.querySelector('input[type=search]'); field.value = {}; field.dispatchEvent(new Event('input'))",
+            serde_json::json!(text)
+        )
+    };
+    for (text, jobs) in [("ann", 30), ("\"ann\"", 15), ("window.hit", 15), ("nobody", 0), ("", 60)] {
+        act(&mut page, &filter(text));
+        assert_eq!(texts(&mut page, STATUS), [format!("{jobs} of 60 jobs selected.")], "{text}");
+    }
+    assert_eq!(page.value("document.querySelectorAll('#explore script').length"), 2, "the two blocks of data");
+    assert!(page.value("window.hit === undefined") == true);
+
+    // The mouse selects a part of the time.
+    let place = page.value(
+        "(() => { const over = document.querySelector('#explore .u-over'); over.scrollIntoView({ block: 'center', behavior: 'instant' });
+          const box = over.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; })()",
+    );
+    let place: Vec<f64> = serde_json::from_value(place).expect("a place");
+    let at = |part: f64| (place[0] + part * place[2], place[1] + place[3] / 2.0);
+    page.drag(at(0.1), at(0.4));
+    act(&mut page, "await new Promise((done) => setTimeout(done, 300)); section.querySelector('button.sort').click()");
+    let from: f64 =
+        page.value("Number(document.querySelector('#explore input[type=number]').value)").as_f64().unwrap_or(0.0);
+    let chosen = texts(&mut page, STATUS)[0].split(' ').next().and_then(|count| count.parse::<u32>().ok());
+    assert!(from > 0.0 && chosen.is_some_and(|chosen| chosen > 0 && chosen < 60), "{from} {chosen:?}");
+
+    // The keyboard alone: the first control is a policy; the space bar hides it.
+    page.value("document.querySelector('#explore').tabIndex = -1, document.querySelector('#explore').focus()");
+    page.press("Tab");
+    assert!(page.value("document.activeElement.matches('#explore input[type=checkbox]')") == true);
+    let heads = texts(&mut page, ".tall thead button");
+    page.press(" ");
+    act(&mut page, "section.querySelector('button.sort').click()");
+    assert_eq!(texts(&mut page, ".tall thead button").len() + 1, heads.len(), "{heads:?}");
+
+    // A job and its story.
+    act(&mut page, "[...section.querySelectorAll('button')].find((one) => one.textContent === 'Reset').click()");
+    assert_eq!(texts(&mut page, STATUS), ["60 of 60 jobs selected."]);
+    act(&mut page, "section.querySelector('.wide tbody button').click()");
+    let story = texts(&mut page, ".story").concat();
+    assert!(story.contains(waits[0].1) && story.contains("waited") && story.contains("plimsoll why ."), "{story}");
+    assert_eq!(page.problems, [""; 0]);
+    drop(page);
+
+    // A phone, and a browser without scripts.
+    let mut page = Page::open(&file, &dir.path().join("phone"), 390, true)?;
+    act(&mut page, "");
+    assert!(
+        page.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth") == true,
+        "nothing sticks out of a phone"
+    );
+    assert_eq!(page.problems, [""; 0]);
+    drop(page);
+    let mut page = Page::open(&file, &dir.path().join("plain"), 1280, false)?;
+    assert!(page.value("document.querySelector('#explore').hidden") == true);
+    assert!(
+        page.value(
+            "document.querySelectorAll('main table').length >= 2 && document.querySelectorAll('figure svg').length >= 3"
+        ) == true
+    );
+    Ok(())
+}
+
+pub fn a_sweep_is_explored() -> Outcome {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (plan, folder) = (dir.path().join("swept.toml"), dir.path().join("swept"));
+    let text = r#"
+name = "swept"
+policies = ["fifo", "drf"]
+seeds = 2
+[cluster]
+machines = "4x4c8g"
+[workload]
+generator = "facebook"
+hours = 0.02
+[sweep]
+"workload.hours" = [0.02, 0.03]
+"cluster.machines" = ["4x4c8g", "8x4c8g", "12x4c8g"]
+"#;
+    std::fs::write(&plan, text).expect("a writable folder");
+    let made = run(plimsoll(&["run", "-q", "-o"]).arg(&folder).arg(&plan));
+    assert!(made.status.success(), "{}", said(&made));
+    let mut page = Page::open(&folder.join("report.html"), &dir.path().join("profile"), 1280, true)?;
+    act(&mut page, "");
+    let rows = texts(&mut page, "details tbody tr");
+    assert_eq!(rows.len(), 4, "two values of the first axis, two policies: {rows:?}");
+    act(
+        &mut page,
+        "const axis = [...section.querySelectorAll('select')].find((one) => one.options[1]?.textContent.includes('achines')); axis.value = '1'; axis.dispatchEvent(new Event('change'))",
+    );
+    assert_eq!(texts(&mut page, "details tbody tr").len(), 6);
+    let before = texts(&mut page, "details tbody");
+    act(
+        &mut page,
+        "const slider = section.querySelector('input[type=range]'); slider.value = '1'; slider.dispatchEvent(new Event('input'))",
+    );
+    assert_ne!(texts(&mut page, "details tbody"), before, "another cell of the first axis");
+    assert_eq!(page.problems, [""; 0]);
     Ok(())
 }

@@ -67,6 +67,7 @@ mod traces;
 mod book;
 mod browser;
 mod data;
+mod devtools;
 mod disk;
 mod example;
 mod pdf;
@@ -116,6 +117,8 @@ fn main() -> ExitCode {
     let mut trials = vec![
         trial("book::the_book_is_built", book::is_built),
         trial("browser::the_report_opens_offline", browser::the_report_opens_offline),
+        trial("browser::the_report_is_explored", browser::the_report_is_explored),
+        trial("browser::a_sweep_is_explored", browser::a_sweep_is_explored),
         trial("disk::a_full_disk_leaves_nothing_half_written", disk::a_full_one_leaves_nothing_half_written),
         trial("example::replays_beside_built_in_policies", example::replays_beside_built_in_policies),
         trial("example::is_listed_among_the_policies", example::is_listed_among_the_policies),

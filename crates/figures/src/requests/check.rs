@@ -31,6 +31,16 @@ pub struct Scope {
     pub tables: Vec<Table>,
 }
 
+impl Scope {
+    /// Returns the name of an axis in labels: without the prefix of its table, unless another axis ends with the same words.
+    pub fn axis_word(&self, at: usize) -> &str {
+        let axis = self.axes[at].0.as_str();
+        let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
+        let alone = self.axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
+        if alone { short } else { axis }
+    }
+}
+
 /// A requested figure, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureRequest {
@@ -382,19 +392,12 @@ impl Checker<'_> {
         }
         let axes = &self.scope.axes;
         let plain = name.replace("].", "_").replace(['.', '['], "_").replace(']', "");
-        // Labels omit the table prefix of an axis unless another axis ends with the same words.
-        let word = |at: usize| {
-            let axis = &axes[at].0;
-            let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
-            let alone = axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
-            if alone { short.to_owned() } else { axis.clone() }
-        };
         // The last words of an axis are sufficient if no other axis ends with them.
         let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
         let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
         let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
         let measure = |at: usize| if spans(at) { Measure::Seconds } else { Measure::Number };
-        let axis = |at: usize| Field::Axis(at, word(at), measure(at));
+        let axis = |at: usize| Field::Axis(at, self.scope.axis_word(at).to_owned(), measure(at));
         if let Some(at) = axes.iter().position(|(axis, _)| *axis == plain) {
             return Ok(axis(at));
         }

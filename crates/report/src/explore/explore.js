@@ -252,7 +252,7 @@
     const unit = 10 ** Math.floor(Math.log10(step));
     const nice = [1, 2, 5, 10].map((one) => one * unit).find((one) => one >= step);
     const list = [];
-    for (let nth = Math.ceil(low / nice); nth * nice <= high * (1 + 1e-9); nth++) list.push(nth * nice);
+    for (let nth = Math.ceil(low / nice); nth * nice <= high * (1 + 1e-9); nth++) list.push(nth * nice || 0);
     return list;
   };
   const drawMetric = () => {
@@ -320,10 +320,11 @@
     return svg;
   };
   const lines = (metric, points, list, facts, width) => {
-    const [left, right, top, bottom, height] = [64, 16, 10, 44, 320];
+    const [left, right, top, bottom, height] = [64, 16, 30, 44, 340];
     const svg = picture(width, height, inWords(metric, facts));
     const numeric = points.every((point) => point.value.trim() !== "" && Number.isFinite(Number(point.value)));
     const place = (point) => (numeric ? Number(point.value) : point.place);
+    if (numeric) points.sort((a, b) => place(a) - place(b));
     const xs = points.map(place);
     const all = facts.flatMap((one) => [one.low, one.high]);
     let [low, high] = [Math.min(...all), Math.max(...all)];
@@ -351,9 +352,11 @@
     }
     const title = drawn("text", { x: left + (width - left) / 2, y: height - 6, "text-anchor": "middle", class: "title" });
     title.textContent = data.axes[state.axis].title;
-    svg.append(title);
+    const heading = drawn("text", { x: 4, y: 16, class: "title" });
+    heading.textContent = metric.title + unitText(metric.unit);
+    svg.append(title, heading);
     for (const policy of list) {
-      const own = facts.filter((one) => one.policy === policy);
+      const own = points.flatMap((point) => facts.filter((one) => one.policy === policy && one.point === point));
       if (!own.length) continue;
       const paint = color(policy);
       const path = own.map((one, nth) => `${nth ? "L" : "M"}${x(one.point)},${y(one.mean)}`).join("");

@@ -9,7 +9,7 @@ use plimsoll_base::column::{Better, Unit};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::resource_name;
 use plimsoll_charts::figure::line_styles;
-use plimsoll_figures::requests::heading;
+use plimsoll_figures::requests::{Whole, heading};
 use plimsoll_metrics::compare::LEVEL;
 use plimsoll_metrics::numbers::capital;
 use plimsoll_results::files::REPORT;
@@ -23,6 +23,13 @@ use pack::Pack;
 
 /// The axes of a sweep: names and values as text.
 pub(crate) type Axes = [(String, Vec<String>)];
+
+/// Returns the axes of a sweep.
+pub(crate) fn axes(whole: &Whole) -> Vec<(String, Vec<String>)> {
+    let scope = whole.scope();
+    let named = |(at, (_, values)): (usize, &(String, Vec<String>))| (scope.axis_word(at).to_owned(), values.clone());
+    scope.axes.iter().enumerate().map(named).collect()
+}
 
 /// A cell: its name, its values on the axes, and its results.
 pub(crate) type ExploredCell<'a> = (&'a str, &'a [String], &'a Results);
@@ -104,7 +111,7 @@ pub(crate) fn data(
         .collect();
     let axes: Vec<Value> = axes
         .iter()
-        .map(|(name, values)| json!({ "name": name, "title": capital(&name.replace('_', " ")), "values": values }))
+        .map(|(name, values)| json!({ "title": capital(&name.replace('_', " ")), "values": values }))
         .collect();
     let cells = cells.iter().enumerate().map(|(at, (name, values, _))| {
         let link = folders.get(at).map(|folder| format!("{folder}/{REPORT}"));
