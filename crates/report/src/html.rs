@@ -48,7 +48,10 @@ impl HtmlTable {
     pub fn turned(self, leading: usize, heading: &str) -> HtmlTable {
         let text = |row: &[String], at: usize| row.get(at).cloned().unwrap_or_default();
         let named = |row: &Vec<String>| {
-            let more = (1..leading).map(|at| format!("{} {}", text(row, at), self.columns[at].name));
+            let more = (1..leading).map(|at| match self.columns[at].numeric {
+                true => format!("{} {}", text(row, at), self.columns[at].name),
+                false => format!("{} {}", self.columns[at].name, text(row, at)),
+            });
             HtmlColumn { name: text(row, 0), explanation: more.collect::<Vec<_>>().join(", "), numeric: true }
         };
         let first = HtmlColumn { name: heading.to_owned(), ..HtmlColumn::default() };
@@ -323,10 +326,24 @@ fn table(page: &mut String, table: &HtmlTable) {
         *page += "</tr>\n";
     }
     *page += "</tbody>\n</table>\n</div>\n";
+    definitions(page, &table.columns);
     if !table.note.is_empty() {
         add(page, format_args!("<p class=\"legend\">{}</p>\n", escape(&table.note)));
     }
     *page += "</div>\n";
+}
+
+/// Writes the meanings of columns, for readers without a mouse.
+fn definitions(page: &mut String, columns: &[HtmlColumn]) {
+    let defined: Vec<&HtmlColumn> = columns.iter().filter(|column| !column.explanation.is_empty()).collect();
+    if defined.is_empty() {
+        return;
+    }
+    *page += "<details class=\"definitions\">\n<summary>Definitions</summary>\n<dl>\n";
+    for HtmlColumn { name, explanation, .. } in defined {
+        add(page, format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(explanation)));
+    }
+    *page += "</dl>\n</details>\n";
 }
 
 fn draw(page: &mut String, number: usize, figure: &Figure) {

@@ -22,7 +22,7 @@ use plimsoll_store::file::{WrittenFile, write_whole};
 
 use crate::explore::{self, ExploredCell, ExplorerData};
 use crate::headline::{Headline, headline};
-use crate::html::{self, HtmlTable as Sheet, Mark, Report};
+use crate::html::{self, HtmlColumn, HtmlTable as Sheet, Mark, Report};
 use crate::marks::mark;
 use crate::over_commit;
 use crate::page::{Pictures, number_column, push_means, text_column, upright};
@@ -284,9 +284,7 @@ fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> O
         let p = |p: Option<f64>| p.map(p_number).unwrap_or_default();
         let means = [tested.means.base, tested.means.new].map(|mean| number(Some(mean)));
         let [before, after] = means;
-        let name = sweep.whole.cells[line.cell].0.clone();
-        vec![
-            name,
+        let texts = [
             line.policy.clone(),
             line.change(),
             verdict,
@@ -295,30 +293,34 @@ fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> O
             p(tested.holm.p_equivalent),
             before,
             after,
-        ]
+        ];
+        cell_texts(sweep.whole, line.cell).into_iter().chain(texts).collect()
     };
+    let leading = cell_columns(sweep.whole);
     let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.tested.holm.p));
     Some(Sheet {
         caption: format!("{}: difference from {base}", heading(metric, &sweep.whole.scope().dims)),
-        columns: vec![
-            text_column("cell"),
-            text_column("policy"),
-            number_column(
-                "change",
-                "the mean difference in percent of the mean of the base, and the half-width of its 95 % interval",
-            ),
-            text_column("verdict"),
-            number_column("p", "p-value of no difference, for this comparison alone"),
-            number_column("p (Holm)", "p-value of no difference, corrected"),
-            number_column(
-                "p (TOST)",
-                "p-value of a difference of the margin or more, corrected: small means equivalent",
-            ),
-            number_column(base, "the mean of the base"),
-            number_column("mean", "the mean of this row"),
-        ],
+        marks: marked.map(|(row, _)| (row, leading.len() + 1, Mark::Significant)).collect(),
+        columns: leading
+            .into_iter()
+            .chain([
+                text_column("policy"),
+                number_column(
+                    "change",
+                    "the mean difference in percent of the mean of the base, and the half-width of its 95 % interval",
+                ),
+                text_column("verdict"),
+                number_column("p", "p-value of no difference, for this comparison alone"),
+                number_column("p (Holm)", "p-value of no difference, corrected"),
+                number_column(
+                    "p (TOST)",
+                    "p-value of a difference of the margin or more, corrected: small means equivalent",
+                ),
+                number_column(base, "the mean of the base"),
+                number_column("mean", "the mean of this row"),
+            ])
+            .collect(),
         rows: lines.iter().map(row).collect(),
-        marks: marked.map(|(row, _)| (row, 2, Mark::Significant)).collect(),
         note: match family {
             0 => "One run per cell: there is no test. Each cell links to its own report.".to_owned(),
             _ => format!(
@@ -331,6 +333,19 @@ fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> O
         },
         links: lines.iter().map(|line| format!("{}/{}", sweep.folders[line.cell], REPORT)).collect(),
     })
+}
+
+/// Returns the first columns of a table with a row per cell: its name and its values on the axes.
+fn cell_columns(whole: &Whole) -> Vec<HtmlColumn> {
+    let scope = whole.scope();
+    let axes = (0..scope.axes.len()).map(|at| text_column(&scope.axis_word(at).replace('_', " ")));
+    [text_column("cell")].into_iter().chain(axes).collect()
+}
+
+/// Returns the texts of [`cell_columns`] for a cell.
+fn cell_texts(whole: &Whole, at: usize) -> Vec<String> {
+    let (name, values, _) = &whole.cells[at];
+    std::iter::once(name).chain(values).cloned().collect()
 }
 
 /// Returns the tables of means. A metric without values is omitted. A metric with the same value in every run is stated below the last
@@ -364,17 +379,20 @@ fn means(sweep: &SweepReport, column: &Headline, values: &[HashMap<String, Metri
         false => "",
     };
     let policies = sweep.whole.scope().policies;
+    let leading = cell_columns(sweep.whole);
+    let names = leading.len();
     let mut sheet = Sheet {
         caption: format!("{}: {}{good}{over}", column.heading, column.about),
-        columns: [text_column("cell")].into_iter().chain(policies.iter().map(|name| number_column(name, ""))).collect(),
+        columns: leading.into_iter().chain(policies.iter().map(|name| number_column(name, ""))).collect(),
         links: sweep.folders.iter().map(|folder| format!("{folder}/{}", REPORT)).collect(),
         ..Sheet::default()
     };
     let mut shown = Vec::new();
-    for ((name, ..), values) in sweep.whole.cells.iter().zip(values) {
-        shown.push(push_means(&mut sheet, vec![name.clone()], column.better, values[&column.column].clone()));
+    for (at, values) in values.iter().enumerate() {
+        let leading = cell_texts(sweep.whole, at);
+        shown.push(push_means(&mut sheet, leading, column.better, values[&column.column].clone()));
     }
     let closed = sweep.whole.cells.iter().any(|(.., results)| results.contents.submissions_depend_on_policy);
     mark(&mut sheet, if closed { Design::Unpaired } else { Design::Paired }, shown);
-    upright(sheet, 1, policies.len())
+    upright(sheet, names, policies.len())
 }
