@@ -6,6 +6,9 @@
 
 use super::interior::{Normal, Scaled};
 
+/// The relative change of the diagonal of each block.
+const SHIFT: f64 = 1e-9;
+
 /// The factored equations. The vectors of a class have `types + 1` entries: the types and the level.
 #[derive(Default)]
 pub(super) struct Blocks {
@@ -45,7 +48,11 @@ impl Normal for Blocks {
             }
             let columns = &scaled.columns[from..to];
             let d_of = &d[from..to];
-            let (surplus, time) = (d[m + class], d[m + k + class]);
+            // A class that is limited by its own time has a singular block, which only the level completes. The small change of the diagonal
+            // keeps the elimination accurate; the conjugate gradients remove its influence.
+            let gains: f64 = columns.iter().zip(d_of).map(|(v, d)| d * v.gain[0] * v.gain[0]).sum();
+            let times: f64 = d_of.iter().sum();
+            let (surplus, time) = (d[m + class] + SHIFT * gains, d[m + k + class] + SHIFT * times);
             let (mut gg, mut g, mut one, mut det) = (surplus, 0.0, time, surplus * time);
             for (a, (v, &da)) in columns.iter().zip(d_of).enumerate() {
                 gg += da * v.gain[0] * v.gain[0];

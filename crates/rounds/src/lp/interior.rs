@@ -13,6 +13,8 @@ use super::{Program, Solution};
 const GAP: f64 = 1e-11;
 /// The relative duality gap that is accepted when rounding prevents further progress.
 const ACCEPTED: f64 = 1e-8;
+/// The maximum number of steps of the conjugate gradients per system.
+const STEPS: u32 = 12;
 /// The maximum number of iterations.
 const ITERATIONS: u32 = 80;
 
@@ -224,6 +226,7 @@ fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
     let (mut rp, mut rd, mut rc) = (vec![0.0; rows], vec![0.0; all], vec![0.0; all]);
     let (mut d, mut dy, mut dx, mut ds, mut work) =
         (vec![0.0; all], vec![0.0; rows], vec![0.0; all], vec![0.0; all], vec![0.0; all]);
+    let mut scratch: [Vec<f64>; 4] = std::array::from_fn(|_| vec![0.0; rows]);
     let mut best: Option<(f64, Vec<f64>, Vec<f64>)> = None;
     let (mut iterations, mut centered) = (0, 0);
     loop {
@@ -261,7 +264,7 @@ fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
             }
             scaled.times(&work, dy);
             dy.iter_mut().zip(&rp).for_each(|(dy, rp)| *dy += rp);
-            normal.solve(&scaled, dy);
+            refine(&scaled, &d, normal, dy, &mut work, &mut scratch);
             scaled.transposed(dy, ds);
             for at in 0..all {
                 ds[at] = rd[at] - ds[at];
@@ -301,6 +304,49 @@ fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
         x: x[..m].to_vec(),
         iterations,
     })
+}
+
+/// Solves `A D A' y = r` by conjugate gradients with the factored matrix as preconditioner. `r` is replaced by the solution.
+///
+/// The factored matrix is exact up to rounding and to a relative change of its diagonal, so few steps suffice.
+fn refine(
+    scaled: &Scaled,
+    d: &[f64],
+    normal: &impl Normal,
+    r: &mut [f64],
+    work: &mut [f64],
+    [y, z, p, q]: &mut [Vec<f64>; 4],
+) {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let size = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+    let target = size(r) * 1e-13;
+    y.fill(0.0);
+    z.copy_from_slice(r);
+    normal.solve(scaled, z);
+    p.copy_from_slice(z);
+    let mut product = dot(r, z);
+    for _ in 0..STEPS {
+        scaled.transposed(p, work);
+        work.iter_mut().zip(d).for_each(|(w, d)| *w *= d);
+        scaled.times(work, q);
+        let curvature = dot(p, q);
+        if curvature <= 0.0 || curvature.is_nan() || product == 0.0 {
+            break;
+        }
+        let step = product / curvature;
+        y.iter_mut().zip(&*p).for_each(|(y, p)| *y += step * p);
+        r.iter_mut().zip(&*q).for_each(|(r, q)| *r -= step * q);
+        if size(r) <= target {
+            break;
+        }
+        z.copy_from_slice(r);
+        normal.solve(scaled, z);
+        let next = dot(r, z);
+        let turn = next / product;
+        product = next;
+        p.iter_mut().zip(&*z).for_each(|(p, z)| *p = z + turn * *p);
+    }
+    r.copy_from_slice(y);
 }
 
 fn not_converged(problem: &str) -> Error {
