@@ -13,8 +13,10 @@ use super::{Program, Solution};
 const GAP: f64 = 1e-11;
 /// The relative duality gap that is accepted when rounding prevents further progress.
 const ACCEPTED: f64 = 1e-8;
+/// The maximum number of steps after the gap is reached.
+const CENTERINGS: u32 = 10;
 /// The maximum number of steps of the conjugate gradients per system.
-const STEPS: u32 = 12;
+const STEPS: u32 = 25;
 /// The maximum number of iterations.
 const ITERATIONS: u32 = 80;
 
@@ -116,7 +118,11 @@ pub fn solve(program: &Program) -> Result<Solution> {
     if program.classes.is_empty() {
         return Ok(Solution { type_price: vec![0.0; program.capacity.len()], ..Solution::default() });
     }
-    if program.has_pairs() { run(program, &mut Dense::default()) } else { run(program, &mut Blocks::default()) }
+    if program.has_pairs() {
+        return run(program, &mut Dense::default());
+    }
+    // The elimination by blocks can lose accuracy on degenerate programs, the dense factor is slower and more accurate.
+    run(program, &mut Blocks::default()).or_else(|_| run(program, &mut Dense::default()))
 }
 
 /// The scale factors of a program's rows and of its level.
@@ -239,20 +245,25 @@ fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
         let complement: f64 = x.iter().zip(&s).map(|(x, s)| x * s).sum();
         let mu = complement / total;
         let objective: f64 = cost.iter().zip(&x).map(|(c, x)| c * x).sum();
-        let largest = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
-        let dual = 1.0 + largest(&y);
-        let error = (complement / (1e-3 + objective.abs())).max(largest(&rp)).max(largest(&rd) / dual);
+        // A sum of zeros and NaN is NaN, so that a failed step is noticed.
+        let largest = |values: &[f64]| {
+            values.iter().fold(0.0f64, |most, value| most.max(value.abs())) + values.iter().sum::<f64>() * 0.0
+        };
+        let dual = (1.0 + largest(&y)).min(1e3);
+        let gap = complement / (1e-3 + objective.abs());
+        let error = gap + largest(&rp) + largest(&rd) / dual;
         if !error.is_finite() {
             break;
         }
-        if best.as_ref().is_none_or(|(least, ..)| error <= *least || error < GAP) {
+        if best.as_ref().is_none_or(|(least, ..)| error <= *least || error < 2.0 * GAP) {
             best = Some((error, x.clone(), y.clone()));
         }
-        // The last steps only approach the central path.
-        if (error < GAP && centered >= 2) || iterations == ITERATIONS {
+        // The last steps keep the gap; they approach the central path and reduce the residuals.
+        let centering = gap < GAP;
+        if (error < 2.0 * GAP && centered >= 2) || centered == CENTERINGS || iterations == ITERATIONS {
             break;
         }
-        centered += u32::from(error < GAP);
+        centered += u32::from(centering);
         iterations += 1;
         for at in 0..all {
             d[at] = x[at] / s[at];
@@ -271,7 +282,7 @@ fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
                 dx[at] = rc[at] / s[at] - d[at] * ds[at];
             }
         };
-        let target = if error < GAP {
+        let target = if centering {
             (0..all).for_each(|at| rc[at] = mu * weight[at] - x[at] * s[at]);
             1.0
         } else {
@@ -319,7 +330,7 @@ fn refine(
 ) {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let size = |values: &[f64]| values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
-    let target = size(r) * 1e-13;
+    let target = size(r) * 1e-12;
     y.fill(0.0);
     z.copy_from_slice(r);
     normal.solve(scaled, z);

@@ -7,6 +7,9 @@
 //! - `fifo_packed`: then the waiting jobs join running ones: the partner of equal scale with the largest sum of relative rates, if above 1.5.
 //! - `sjf`: `fifo_perf` in order of the shortest remaining running time on the fastest type.
 //!
+//! The published `fifo` draws a type but uses the alphabetically last listed one; when that becomes full, the drawn one leaves the list. If
+//! another type left, all later jobs of the call are assigned to the full type and share it by priority ([`FifoType::Published`]).
+//!
 //! Source: Gavel's `fifo.py`. SJF is in no repository; it is defined here.
 
 use std::collections::BTreeMap;
@@ -72,40 +75,40 @@ impl Policy for Fifo {
     fn targets(&mut self, view: &View<'_>) -> Result<Targets> {
         check_rates(view)?;
         let n = view.capacity.len();
-        let mut free = view.capacity.to_vec();
-        let mut freed = Vec::new();
-        self.running.retain(|id, j| {
-            let active = view.jobs.binary_search_by_key(id, |job| job.id).is_ok();
-            if !active {
-                freed.push(*j);
-            }
-            active
-        });
-        for job in view.jobs {
-            if let Some(&j) = self.running.get(&job.id) {
-                free[j] = free[j].saturating_sub(job.scale);
-            }
-        }
+        // Counts may become negative under the published rule.
+        let mut free: Vec<i64> = view.capacity.iter().map(|&count| i64::from(count)).collect();
+        let scale = |at: usize| i64::from(view.jobs[at].scale);
         let waiting: Vec<usize> =
             (0..view.jobs.len()).filter(|&at| !self.running.contains_key(&view.jobs[at].id)).collect();
         let mut waiting = waiting.into_iter().peekable();
-        let fits = |at: usize, j: usize, free: &[u32]| free[j] >= view.jobs[at].scale && view.rate(at, j) > 0.0;
-        for j in freed {
-            if let Some(at) = waiting.next_if(|&at| fits(at, j, &free)) {
-                free[j] -= view.jobs[at].scale;
+        // In order of the ids: a running job occupies its type, the type of a completed one is given to the head of the queue.
+        for (id, j) in std::mem::take(&mut self.running) {
+            if let Ok(at) = view.jobs.binary_search_by_key(&id, |job| job.id) {
+                free[j] -= scale(at);
+                self.running.insert(id, j);
+            } else if let Some(at) = waiting.next_if(|&at| scale(at) <= free[j] && view.rate(at, j) > 0.0) {
+                free[j] -= scale(at);
                 self.running.insert(view.jobs[at].id, j);
             }
         }
+        // Worker types are listed in descending alphabetical order (v100, p100, k80).
+        let mut listed: Vec<usize> = (0..n).rev().filter(|&j| free[j] > 0).collect();
         for at in waiting {
-            let room: Vec<usize> = (0..n).filter(|&j| fits(at, j, &free)).collect();
-            let chosen = match self.choice {
-                // Worker types are listed in descending alphabetical order (v100, p100, k80).
-                FifoType::Last => room.first().copied(),
-                FifoType::Random if room.is_empty() => None,
-                FifoType::Random => Some(room[self.random.below(room.len())]),
+            let fits = |j: usize| free[j] >= scale(at) && view.rate(at, j) > 0.0;
+            let room: Vec<usize> = (0..listed.len()).filter(|&position| fits(listed[position])).collect();
+            let (Some(&last), Some(&most)) = (listed.last(), room.last()) else { break };
+            let j = match self.choice {
+                FifoType::Published => {
+                    let drawn = room[self.random.below(room.len())];
+                    if free[last] == scale(at) {
+                        listed.remove(drawn);
+                    }
+                    last
+                }
+                FifoType::Last => listed[most],
+                FifoType::Random => listed[room[self.random.below(room.len())]],
             };
-            let Some(j) = chosen else { break };
-            free[j] -= view.jobs[at].scale;
+            free[j] -= scale(at);
             self.running.insert(view.jobs[at].id, j);
         }
         let mut targets = Targets::zero(view.jobs.len(), n);

@@ -35,6 +35,13 @@ pub(super) const AWARE: PolicyRow = PolicyRow {
     ..AGNOSTIC
 };
 
+/// The most steps of Newton's method.
+const STEPS: u32 = 40;
+/// The relative change of `rho` at which Newton's method ends.
+const ACCURACY: f64 = 1e-9;
+/// The distance of the program's origin from a feasible `rho`, relative to it.
+const MARGIN: f64 = 0.05;
+
 /// The record of a job: time under isolation, iterations done (in millionths) and isolated rate at the last call.
 #[derive(Clone, Copy, Default)]
 struct Record {
@@ -105,27 +112,28 @@ pub(super) fn finish_time(view: &View<'_>, jobs: &[Finish], rate: &dyn Fn(usize,
     let least = (0..m).map(|at| ratio(&jobs[at], fastest(at))).fold(0.0, f64::max);
     z = z.max(least * (1.0 + 1e-9));
     let unlike = |job: usize| job as u64;
+    let n = view.capacity.len();
+    // The optimum is at most `upper`: the largest rho of a feasible point.
+    let mut upper = z;
     let mut fractions = Fractions::default();
-    for _ in 0..40 {
-        // With v = 1/z_step: needs are q(z0) + q'(z0) (z - z0). The level of the program is y = shift - z >= 0.
-        let tangent = |job: &Finish| {
-            let room = z * job.norm - job.age;
-            (job.left / room, job.left * job.norm / (room * room))
-        };
-        // A requirement may not be negative at any level that the program considers, so it is cut to z in [low, inf).
-        let high = z * 2.0;
+    for _ in 0..STEPS {
+        // The level of the program is `high - z`, so that it is maximised and not negative.
+        let high = upper + MARGIN * upper;
         let need = |job: &Finish| {
-            let (q, steep) = tangent(job);
-            // At z = high the tangent may be negative: the requirement then is 0 there, which the maximum level does not reach.
-            Need { base: q - steep * (high - z), slope: steep }
+            let room = z * job.norm - job.age;
+            let (rate, steep) = (job.left / room, job.left * job.norm / (room * room));
+            Need { base: rate - steep * (high - z), slope: steep }
         };
         let needs = jobs.iter().map(|job| Some(need(job))).collect();
         let model = Model { needs, rate, value: None, level: true, packing: false, label: &unlike };
         fractions = model.solve(view)?;
+        let own = |at: usize| (0..n).map(|j| rate(at, j) * fractions.alone[at * n + j].max(0.0)).sum::<f64>();
+        let reached = (0..m).map(|at| ratio(&jobs[at], own(at))).fold(0.0, f64::max);
+        upper = upper.min(reached);
         let next = (high - fractions.level).max(least);
         let change = (next - z).abs() / z;
         z = next;
-        if change < 1e-10 {
+        if change < ACCURACY || upper - z < ACCURACY * z {
             break;
         }
     }

@@ -103,7 +103,7 @@ impl Default for PolicyOptions {
             seed: 0,
             makespan_gap: 0.05,
             bottlenecks: Bottlenecks::Intended,
-            fifo_type: FifoType::Last,
+            fifo_type: FifoType::Published,
             allox_share_milli: 1000,
             gandiva_threshold: 1.0,
         }
@@ -113,8 +113,10 @@ impl Default for PolicyOptions {
 /// The choice of a worker type by FIFO without awareness of types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FifoType {
-    /// The last type in alphabetical order that has room (the effect of the published program).
+    /// As in the published program, which may assign more jobs to a type than it has accelerators.
     #[default]
+    Published,
+    /// The last type in alphabetical order that has room.
     Last,
     /// A random type that has room (the intention of the published program).
     Random,

@@ -12,7 +12,13 @@ use crate::lp::Need;
 use crate::mechanism::Targets;
 
 /// A job is a bottleneck if its surplus, relative to its rate on the fastest type, is below this value at the center.
-const SURPLUS: f64 = 1e-6;
+const SURPLUS: f64 = 1e-5;
+
+/// The relative amount by which reached levels are lowered in later steps. Without it the feasible points would have no interior, which an
+/// interior-point method requires. (The published program uses the same amount as slack.)
+const RELAXED: f64 = 1e-5;
+/// A bottleneck has at most this multiple of the least surplus.
+const SPREAD: f64 = 2.0;
 
 /// The end of a step of water filling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,11 +123,12 @@ pub fn water_fill(
         // Identical jobs with the same level and weight are one class.
         let key = |at: usize| u64::from(if aware { view.jobs[at].kind } else { 0 });
         // A level that was reached may be missed by the accuracy of the solver.
-        let reached = |at: usize| level[at] * norm[at] * (1.0 - 1e-7);
+        let reached = |at: usize| level[at] * norm[at] * (1.0 - RELAXED);
         let needs: Vec<Option<Need>> = (0..m)
             .map(|at| {
                 let slope = if current[at] > 0.0 && !last[at] { step(at) * norm[at] } else { 0.0 };
-                Some(Need { base: reached(at), slope })
+                // A requirement of 0 is none.
+                (level[at] > 0.0 || slope > 0.0).then_some(Need { base: reached(at), slope })
             })
             .collect();
         let model = Model { needs, rate: &rate, value: None, level: true, packing: false, label: &key };
@@ -134,7 +141,7 @@ pub fn water_fill(
         for at in 0..m {
             if current[at] > 0.0 && !last[at] {
                 level[at] += fractions.level * step(at);
-                let limit = SURPLUS.max(least * 2.0);
+                let limit = SURPLUS.max(least * SPREAD);
                 if bottlenecks == Bottlenecks::Published || fractions.surplus[at] <= limit {
                     (last[at], found) = (true, true);
                 }

@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_loss_costs_whole_iterations() {
         let task = micro_task(pico(57.68343332), Span(120_000_000), u64::MAX);
-        assert_eq!((task.iterations, task.length.0 / 100), (6_922_000_000, 1_199_998));
+        assert_eq!((task.iterations, (task.length.0 + 50) / 100), (6_922_000_000, 1_199_998));
         assert_eq!(task.after_loss(Span(20_000_000)), 5_768_000_000);
     }
 
