@@ -25,19 +25,12 @@ impl Gap {
 /// feasible level cost at most the value of all accelerators, `sum_j p_j W_j`. `cost_i` is convex and piecewise linear in `z`; the largest
 /// `z` is found by Newton's method from above.
 pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> Gap {
-    let clipped: Vec<f64> = x.iter().map(|x| x.max(0.0)).collect();
-    let mut time = vec![0.0; program.classes.len()];
-    let mut used = vec![0.0; program.capacity.len()];
-    for (column, x) in program.columns.iter().zip(&clipped) {
-        time[column.first.class as usize] += x;
-        used[column.worker_type as usize] += column.copies * column.width * x;
-    }
-    let over = used.iter().zip(&program.capacity).map(|(used, capacity)| used / capacity);
-    let over = over.chain(time.iter().copied()).fold(1.0, f64::max);
-    let rates = program.rates(&clipped);
+    let mut feasible = x.to_vec();
+    program.make_feasible(&mut feasible);
+    let rates = program.rates(&feasible);
     let slope = |at: usize| program.classes[at].need.map_or(0.0, |need| need.slope);
     let sloped: Vec<usize> = (0..rates.len()).filter(|&at| slope(at) > 0.0).collect();
-    let below = sloped.iter().map(|&at| rates[at] / over / slope(at)).fold(f64::INFINITY, f64::min);
+    let below = sloped.iter().map(|&at| rates[at] / slope(at)).fold(f64::INFINITY, f64::min);
 
     let price: Vec<f64> = type_price.iter().map(|price| price.max(0.0)).collect();
     let worth: f64 = price.iter().zip(&program.capacity).map(|(price, capacity)| price * capacity).sum();

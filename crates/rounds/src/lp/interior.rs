@@ -11,8 +11,8 @@ use super::{Program, Solution};
 
 /// The relative duality gap at which the method ends.
 const GAP: f64 = 1e-11;
-/// The relative duality gap that is accepted when rounding prevents further progress.
-const ACCEPTED: f64 = 1e-8;
+/// The relative error that [`solve`] accepts when rounding prevents further progress.
+pub const ACCEPTED: f64 = 1e-8;
 /// The maximum number of steps after the gap is reached.
 const CENTERINGS: u32 = 10;
 /// The maximum number of steps of the conjugate gradients per system.
@@ -115,14 +115,19 @@ pub(super) trait Normal {
 /// Every class has a column with a positive rate, or no requirement. Requirements without slope must be feasible. Returns the center of the
 /// optima. Errors: [`Error::NotConverged`].
 pub fn solve(program: &Program) -> Result<Solution> {
+    solve_within(program, ACCEPTED)
+}
+
+/// Solves a program as [`solve`], and accepts a result with a relative error of `accepted` if rounding prevents a smaller one.
+pub fn solve_within(program: &Program, accepted: f64) -> Result<Solution> {
     if program.classes.is_empty() {
         return Ok(Solution { type_price: vec![0.0; program.capacity.len()], ..Solution::default() });
     }
     if program.has_pairs() {
-        return run(program, &mut Dense::default());
+        return run(program, accepted, &mut Dense::default());
     }
     // The elimination by blocks can lose accuracy on degenerate programs, the dense factor is slower and more accurate.
-    run(program, &mut Blocks::default()).or_else(|_| run(program, &mut Dense::default()))
+    run(program, accepted, &mut Blocks::default()).or_else(|_| run(program, accepted, &mut Dense::default()))
 }
 
 /// The scale factors of a program's rows and of its level.
@@ -209,7 +214,7 @@ fn start(program: &Program, scaled: &Scaled, bound: &[f64]) -> Vec<f64> {
     x
 }
 
-fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
+fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Solution> {
     let (scaled, scales, bound) = scale(program);
     let (m, k, rows, all) = (scaled.columns.len(), scaled.classes, scaled.rows(), scaled.variables());
     let mut cost = vec![0.0; all];
@@ -302,7 +307,7 @@ fn run(program: &Program, normal: &mut impl Normal) -> Result<Solution> {
         y.iter_mut().zip(&dy).for_each(|(y, dy)| *y += q * dy);
     }
     let (error, x, y) = best.ok_or_else(|| not_converged("the first point is not finite"))?;
-    if error > ACCEPTED {
+    if error > accepted {
         return Err(not_converged(&format!("relative error {error:.1e} after {iterations} iterations")));
     }
     let capacity_price = |at: usize| -y[2 * k + at] / program.capacity[at];

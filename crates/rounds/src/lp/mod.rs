@@ -18,7 +18,7 @@ mod dense;
 mod interior;
 
 pub use certificate::{Gap, certify};
-pub use interior::solve;
+pub use interior::{ACCEPTED, solve, solve_within};
 
 /// A class of identical jobs.
 #[derive(Clone, Debug)]
@@ -106,6 +106,22 @@ impl Program {
             }
         }
         rates
+    }
+
+    /// Cuts fractions to at least 0, and divides all by the largest excess over a job's time or a type's capacity.
+    pub fn make_feasible(&self, x: &mut [f64]) {
+        let mut time = vec![0.0; self.classes.len()];
+        let mut used = vec![0.0; self.capacity.len()];
+        for (column, x) in self.columns.iter().zip(x.iter_mut()) {
+            *x = x.max(0.0);
+            for member in std::iter::once(column.first).chain(column.second) {
+                time[member.class as usize] += member.times * *x;
+            }
+            used[column.worker_type as usize] += column.copies * column.width * *x;
+        }
+        let over = used.iter().zip(&self.capacity).map(|(used, capacity)| used / capacity);
+        let over = over.chain(time).fold(1.0, f64::max);
+        x.iter_mut().for_each(|x| *x /= over);
     }
 
     /// Returns whether a column has two members of different classes.

@@ -229,3 +229,6 @@ impl Mechanism {
         Some(x / received)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ pub struct Placed {
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// Members, worker type and accelerators, sorted by members.
-    last: Vec<([u32; 2], usize, Vec<u32>)>,
+    pub(super) last: Vec<([u32; 2], usize, Vec<u32>)>,
 }
 
 impl Placement {

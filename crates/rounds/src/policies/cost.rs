@@ -4,7 +4,7 @@ use plimsoll_base::error::Result;
 
 use super::fractions::{Fractions, Model, check_rates};
 use super::{Policy, PolicyOptions, PolicyRow, View};
-use crate::lp::Need;
+use crate::lp::{ACCEPTED, Need};
 use crate::mechanism::Targets;
 
 /// Dollars per accelerator-hour of V100, P100 and K80: constants of Gavel's repository. Further types cost as the last.
@@ -65,11 +65,19 @@ pub(super) fn largest_value(view: &View<'_>, price: &dyn Fn(usize) -> f64, needs
     };
     // The requirements are feasible if they are for a level of at least 1.
     let feasible = needs.iter().all(Option::is_none) || {
-        let model =
-            Model { needs: with(0.0, 1.0), rate: &rate, value: None, level: true, packing: false, label: &label };
+        let model = Model {
+            needs: with(0.0, 1.0),
+            rate: &rate,
+            value: None,
+            level: true,
+            packing: false,
+            label: &label,
+            accepted: ACCEPTED,
+        };
         model.solve(view)?.level >= 1.0 - 1e-9
     };
     let base = 1.0 - 1e-9;
     let needs = if feasible { with(base, 0.0) } else { vec![None; needs.len()] };
-    Model { needs, rate: &rate, value: Some(&value), level: false, packing: false, label: &label }.solve(view)
+    Model { needs, rate: &rate, value: Some(&value), level: false, packing: false, label: &label, accepted: ACCEPTED }
+        .solve(view)
 }

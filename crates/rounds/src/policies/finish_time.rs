@@ -13,7 +13,7 @@ use plimsoll_base::error::Result;
 
 use super::fractions::{Fractions, Model, check_rates, isolated};
 use super::{Policy, PolicyOptions, PolicyRow, View};
-use crate::lp::Need;
+use crate::lp::{ACCEPTED, Need};
 use crate::mechanism::Targets;
 
 /// Finish-time fairness with the rates of the first listed type (V100) for all types.
@@ -125,7 +125,7 @@ pub(super) fn finish_time(view: &View<'_>, jobs: &[Finish], rate: &dyn Fn(usize,
             Need { base: rate - steep * (high - z), slope: steep }
         };
         let needs = jobs.iter().map(|job| Some(need(job))).collect();
-        let model = Model { needs, rate, value: None, level: true, packing: false, label: &unlike };
+        let model = Model { needs, rate, value: None, level: true, packing: false, label: &unlike, accepted: ACCEPTED };
         fractions = model.solve(view)?;
         let own = |at: usize| (0..n).map(|j| rate(at, j) * fractions.alone[at * n + j].max(0.0)).sum::<f64>();
         let reached = (0..m).map(|at| ratio(&jobs[at], own(at))).fold(0.0, f64::max);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plimsoll_base::error::{Error, Result};
 
 use super::View;
-use crate::lp::{Class, Column, Member, Need, Program, Solution, solve};
+use crate::lp::{Class, Column, Member, Need, Program, Solution, solve_within};
 use crate::mechanism::Targets;
 
 /// The fractions of time of the active jobs, before rounding.
@@ -53,6 +53,8 @@ pub(super) struct Model<'a> {
     pub packing: bool,
     /// Whether two jobs with equal needs, scale and this label are identical.
     pub label: &'a dyn Fn(usize) -> u64,
+    /// The relative error that is accepted.
+    pub accepted: f64,
 }
 
 impl Model<'_> {
@@ -113,7 +115,8 @@ impl Model<'_> {
         }
         let capacity = view.capacity.iter().map(|&count| f64::from(count.max(1))).collect();
         let program = Program { capacity, classes, columns, level: self.level };
-        let solution = solve(&program)?;
+        let mut solution = solve_within(&program, self.accepted)?;
+        program.make_feasible(&mut solution.x);
         Ok(self.expand(m, n, &class_of, &at_alone, &at_pair, &solution))
     }
 

@@ -8,7 +8,7 @@ use plimsoll_base::error::Result;
 
 use super::fractions::{Fractions, Model, check_rates};
 use super::{Policy, PolicyOptions, PolicyRow, View};
-use crate::lp::Need;
+use crate::lp::{ACCEPTED, Need};
 use crate::mechanism::Targets;
 
 /// Makespan with the rates of the first listed type (V100) for all types.
@@ -64,7 +64,8 @@ pub fn makespan(view: &View<'_>, rate: &dyn Fn(usize, usize) -> f64, packing: bo
     let left: Vec<f64> = view.jobs.iter().map(super::ActiveJob::iterations).collect();
     let label = |job: usize| u64::from(view.jobs[job].kind);
     let needs = left.iter().map(|&left| Some(Need { base: 0.0, slope: left })).collect();
-    let mut optimum = Model { needs, rate, value: None, level: true, packing, label: &label }.solve(view)?;
+    let mut optimum =
+        Model { needs, rate, value: None, level: true, packing, label: &label, accepted: ACCEPTED }.solve(view)?;
     let best = 1.0 / optimum.level;
     if gap <= 0.0 {
         optimum.level = best;
@@ -73,7 +74,8 @@ pub fn makespan(view: &View<'_>, rate: &dyn Fn(usize, usize) -> f64, packing: bo
     let end = bisected(best, gap);
     let needs = left.iter().map(|&left| Some(Need { base: left / end, slope: 0.0 })).collect();
     // Without an objective the solver returns the center of the feasible points.
-    let mut center = Model { needs, rate, value: None, level: false, packing, label: &label }.solve(view)?;
+    let mut center =
+        Model { needs, rate, value: None, level: false, packing, label: &label, accepted: ACCEPTED }.solve(view)?;
     center.level = end;
     Ok(center)
 }

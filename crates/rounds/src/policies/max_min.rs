@@ -7,7 +7,7 @@ use plimsoll_base::error::Result;
 
 use super::fractions::{Fractions, Model, check_rates, proportional_rates};
 use super::{Policy, PolicyOptions, PolicyRow, View};
-use crate::lp::Need;
+use crate::lp::{ACCEPTED, Need};
 use crate::mechanism::Targets;
 
 /// Max-min fairness that ignores types.
@@ -59,5 +59,5 @@ pub fn max_min(view: &View<'_>, aware: bool, packing: bool) -> Result<Fractions>
     let needs = (0..view.jobs.len()).map(|at| Some(Need { base: 0.0, slope: slope(at) })).collect();
     let rate = |job: usize, j: usize| if aware { view.rate(job, j) } else { 1.0 };
     let label = |job: usize| if aware { u64::from(view.jobs[job].kind) } else { 0 };
-    Model { needs, rate: &rate, value: None, level: true, packing, label: &label }.solve(view)
+    Model { needs, rate: &rate, value: None, level: true, packing, label: &label, accepted: ACCEPTED }.solve(view)
 }

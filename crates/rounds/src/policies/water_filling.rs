@@ -131,7 +131,8 @@ pub fn water_fill(
                 (level[at] > 0.0 || slope > 0.0).then_some(Need { base: reached(at), slope })
             })
             .collect();
-        let model = Model { needs, rate: &rate, value: None, level: true, packing: false, label: &key };
+        let model =
+            Model { needs, rate: &rate, value: None, level: true, packing: false, label: &key, accepted: RELAXED };
         fractions = model.solve(view)?;
         let mut found = false;
         let least = (0..m)
