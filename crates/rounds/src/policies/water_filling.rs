@@ -15,8 +15,8 @@ use crate::mechanism::Targets;
 const SURPLUS: f64 = 1e-5;
 
 /// The relative amount by which reached levels are lowered in later steps. Without it the feasible points would have no interior, which an
-/// interior-point method requires. (The published program uses the same amount as slack.)
-const RELAXED: f64 = 1e-5;
+/// interior-point method requires. (The published program uses 10^-5 as slack.) The larger amounts follow if the method does not converge.
+const RELAXED: [f64; 3] = [1e-5, 1e-4, 1e-3];
 /// A bottleneck has at most this multiple of the least surplus.
 const SPREAD: f64 = 2.0;
 
@@ -122,18 +122,21 @@ pub fn water_fill(
         let step = |at: usize| current[at] / f64::from(view.jobs[at].scale);
         // Identical jobs with the same level and weight are one class.
         let key = |at: usize| u64::from(if aware { view.jobs[at].kind } else { 0 });
-        // A level that was reached may be missed by the accuracy of the solver.
-        let reached = |at: usize| level[at] * norm[at] * (1.0 - RELAXED);
-        let needs: Vec<Option<Need>> = (0..m)
-            .map(|at| {
+        let needs = |relaxed: f64| -> Vec<Option<Need>> {
+            let need = |at: usize| {
+                let base = level[at] * norm[at] * (1.0 - relaxed);
                 let slope = if current[at] > 0.0 && !last[at] { step(at) * norm[at] } else { 0.0 };
                 // A requirement of 0 is none.
-                (level[at] > 0.0 || slope > 0.0).then_some(Need { base: reached(at), slope })
-            })
-            .collect();
-        let model =
-            Model { needs, rate: &rate, value: None, level: true, packing: false, label: &key, accepted: RELAXED };
-        fractions = model.solve(view)?;
+                (base > 0.0 || slope > 0.0).then_some(Need { base, slope })
+            };
+            (0..m).map(need).collect()
+        };
+        let solved = |relaxed: f64| {
+            let (level, packing) = (true, false);
+            let needs = needs(relaxed);
+            Model { needs, rate: &rate, value: None, level, packing, label: &key, accepted: RELAXED[0] }.solve(view)
+        };
+        fractions = solved(RELAXED[0]).or_else(|_| solved(RELAXED[1])).or_else(|_| solved(RELAXED[2]))?;
         let mut found = false;
         let least = (0..m)
             .filter(|&at| current[at] > 0.0 && !last[at])

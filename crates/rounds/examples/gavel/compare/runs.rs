@@ -9,7 +9,7 @@ use std::time::Instant;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::Span;
 use plimsoll_rounds::mechanism::{Cluster, Options};
-use plimsoll_rounds::policies::{PolicyOptions, policy};
+use plimsoll_rounds::policies::{Bottlenecks, PolicyOptions, policy};
 use plimsoll_rounds::simulate::{Outcome, Setup, Summary, Window, simulate, simulate_ideal};
 use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
 
@@ -93,7 +93,8 @@ impl Key {
             table,
             cluster: &cluster,
             options: Options { seed: self.seed, round: Span(self.round * 1_000_000), ..Options::default() },
-            policy: PolicyOptions { seed: self.seed, ..PolicyOptions::default() },
+            // The published search for bottlenecks stops after one step.
+            policy: PolicyOptions { seed: self.seed, bottlenecks: Bottlenecks::Published, ..PolicyOptions::default() },
             window: (self.milli > 0).then_some(WINDOW),
             log_rounds: false,
         };
