@@ -1,0 +1,82 @@
+//! Bounds on the optimum from a solution: a feasible point from below, prices from above.
+
+use super::Program;
+
+/// The two bounds of an optimum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gap {
+    /// The objective of a feasible point.
+    pub below: f64,
+    /// A bound from the prices of types (weak duality).
+    pub above: f64,
+}
+
+impl Gap {
+    /// Returns the difference of the bounds, relative to the upper one.
+    pub fn relative(self) -> f64 {
+        if self.above == 0.0 { 0.0 } else { (self.above - self.below) / self.above.abs() }
+    }
+}
+
+/// Returns bounds on the level of a program without pairs whose requirements have no constant part.
+///
+/// Below: `x` is cut to at least 0 and scaled until time and capacity suffice; the level is the smallest rate / slope. Above: for prices `p`
+/// of the types (from `type_price`, cut to at least 0) each job's cheapest purchase of its requirement costs `cost_i(z)`. The purchases of a
+/// feasible level cost at most the value of all accelerators, `sum_j p_j W_j`. `cost_i` is convex and piecewise linear in `z`; the largest
+/// `z` is found by Newton's method from above.
+pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> Gap {
+    let mut feasible = x.to_vec();
+    program.make_feasible(&mut feasible);
+    let rates = program.rates(&feasible);
+    let slope = |at: usize| program.classes[at].need.map_or(0.0, |need| need.slope);
+    let sloped: Vec<usize> = (0..rates.len()).filter(|&at| slope(at) > 0.0).collect();
+    let below = sloped.iter().map(|&at| rates[at] / slope(at)).fold(f64::INFINITY, f64::min);
+
+    let price: Vec<f64> = type_price.iter().map(|price| price.max(0.0)).collect();
+    let worth: f64 = price.iter().zip(&program.capacity).map(|(price, capacity)| price * capacity).sum();
+    let columns_of = |class: usize| program.columns.iter().filter(move |column| column.first.class as usize == class);
+    let fastest = |class: usize| columns_of(class).map(|column| column.first.rate).fold(0.0, f64::max);
+    let mut level = sloped.iter().map(|&at| fastest(at) / slope(at)).fold(f64::INFINITY, f64::min);
+    let offers: Vec<Vec<(f64, f64)>> = sloped
+        .iter()
+        .map(|&at| hull(columns_of(at).map(|c| (c.first.rate, c.width * price[c.worker_type as usize])).collect()))
+        .collect();
+    for _ in 0..100 {
+        let (mut cost, mut steep) = (0.0, 0.0);
+        for (&at, offers) in sloped.iter().zip(&offers) {
+            let need = slope(at) * level;
+            let next = offers.partition_point(|(rate, _)| *rate < need).clamp(1, offers.len() - 1);
+            let ((r0, c0), (r1, c1)) = (offers[next - 1], offers[next]);
+            let steepness = (c1 - c0) / (r1 - r0);
+            cost += program.classes[at].count * (c0 + steepness * (need - r0));
+            steep += program.classes[at].count * steepness * slope(at);
+        }
+        if cost <= worth * (1.0 + 1e-15) || steep <= 0.0 {
+            break;
+        }
+        let next = level - (cost - worth) / steep;
+        if next >= level {
+            break;
+        }
+        level = next;
+    }
+    Gap { below, above: level }
+}
+
+/// Returns the lower convex hull of cost over rate, from rate 0 at cost 0 to the largest rate.
+fn hull(mut offers: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    offers.push((0.0, 0.0));
+    offers.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    offers.dedup_by(|b, a| a.0 == b.0);
+    let mut hull: Vec<(f64, f64)> = Vec::new();
+    for (rate, cost) in offers {
+        while let [.., (r0, c0), (r1, c1)] = hull[..] {
+            if (c1 - c0) * (rate - r0) < (cost - c0) * (r1 - r0) {
+                break;
+            }
+            hull.pop();
+        }
+        hull.push((rate, cost));
+    }
+    hull
+}

@@ -1,0 +1,190 @@
+//! From active jobs to a linear program, and from its solution to fractions.
+
+use std::collections::HashMap;
+
+use plimsoll_base::error::{Error, Result};
+
+use super::View;
+use crate::lp::{Class, Column, Member, Need, Program, Solution, solve_within};
+use crate::mechanism::Targets;
+
+/// The fractions of time of the active jobs, before rounding.
+#[derive(Clone, Debug, Default)]
+pub struct Fractions {
+    /// The optimal level of the program, or 0.
+    pub level: f64,
+    /// The number of worker types.
+    pub types: usize,
+    /// The fraction of job `i` on type `j` at `i * types + j`.
+    pub alone: Vec<f64>,
+    /// The fractions of pairs, in the order of [`Targets::pairs`]; empty without packing.
+    pub pairs: Vec<f64>,
+    /// The surplus of each job over its required rate, relative to its largest rate.
+    pub surplus: Vec<f64>,
+}
+
+impl Fractions {
+    /// Creates fractions of 0.
+    pub fn zero(jobs: usize, types: usize) -> Fractions {
+        Fractions { types, alone: vec![0.0; jobs * types], surplus: vec![0.0; jobs], ..Fractions::default() }
+    }
+
+    /// Rounds to targets of the mechanism.
+    pub fn targets(&self) -> Targets {
+        Targets {
+            types: self.types,
+            alone: self.alone.iter().map(|&x| Targets::rounded(x)).collect(),
+            pairs: self.pairs.iter().map(|&x| Targets::rounded(x)).collect(),
+        }
+    }
+}
+
+/// The program of a policy over the active jobs.
+pub(super) struct Model<'a> {
+    /// The required rate of each job.
+    pub needs: Vec<Option<Need>>,
+    /// The rate of job `i` on type `j` alone.
+    pub rate: &'a dyn Fn(usize, usize) -> f64,
+    /// The value of a unit of time of job `i` on type `j`; empty for programs with a level.
+    pub value: Option<&'a dyn Fn(usize, usize) -> f64>,
+    /// Whether the level is maximised.
+    pub level: bool,
+    /// Whether pairs are columns.
+    pub packing: bool,
+    /// Whether two jobs with equal needs, scale and this label are identical.
+    pub label: &'a dyn Fn(usize) -> u64,
+    /// The relative error that is accepted.
+    pub accepted: f64,
+}
+
+impl Model<'_> {
+    /// Solves the program. Identical jobs form one class.
+    pub fn solve(&self, view: &View<'_>) -> Result<Fractions> {
+        let (m, n) = (view.jobs.len(), view.capacity.len());
+        let mut index: HashMap<(u64, u64, u64, u32), u32> = HashMap::with_capacity(m);
+        let mut class_of = Vec::with_capacity(m);
+        let mut first_of: Vec<usize> = Vec::new();
+        let mut classes: Vec<Class> = Vec::new();
+        for job in 0..m {
+            let need = self.needs[job].map_or((u64::MAX, 0), |need| (need.base.to_bits(), need.slope.to_bits()));
+            let key = ((self.label)(job), need.0, need.1, view.jobs[job].scale);
+            let class = *index.entry(key).or_insert_with(|| {
+                first_of.push(job);
+                classes.push(Class { count: 0.0, need: self.needs[job] });
+                classes.len() as u32 - 1
+            });
+            classes[class as usize].count += 1.0;
+            class_of.push(class);
+        }
+        let mut columns = Vec::new();
+        // The position of the columns of each class alone, and of each pair of classes.
+        let mut at_alone = vec![u32::MAX; classes.len() * n];
+        let mut at_pair: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
+        for (class, &job) in first_of.iter().enumerate() {
+            let count = classes[class].count;
+            let width = f64::from(view.jobs[job].scale);
+            for j in 0..n {
+                let rate = (self.rate)(job, j);
+                if rate > 0.0 && view.capacity[j] > 0 {
+                    at_alone[class * n + j] = columns.len() as u32;
+                    let first = Member { class: class as u32, times: 1.0, rate };
+                    let value = self.value.map_or(0.0, |value| value(job, j) * count);
+                    columns.push(Column { worker_type: j as u32, copies: count, width, value, first, second: None });
+                }
+            }
+            for other in 0..if self.packing { class + 1 } else { 0 } {
+                let partner = first_of[other];
+                let copies = if other == class { count * (count - 1.0) / 2.0 } else { count * classes[other].count };
+                if view.jobs[partner].scale != view.jobs[job].scale || copies == 0.0 {
+                    continue;
+                }
+                let mut positions = vec![u32::MAX; n];
+                for j in 0..n {
+                    let (a, b) = (view.jobs[job].kind, view.jobs[partner].kind);
+                    let Some(pair) = view.rates.pair(a, b, j) else { continue };
+                    positions[j] = columns.len() as u32;
+                    let same = other == class;
+                    let times = if same { count - 1.0 } else { classes[other].count };
+                    let first = Member { class: class as u32, times, rate: pair.first.per_s };
+                    let second = Member { class: other as u32, times: count, rate: pair.second.per_s };
+                    let second = (!same).then_some(second);
+                    columns.push(Column { worker_type: j as u32, copies, width, value: 0.0, first, second });
+                }
+                at_pair.insert((class as u32, other as u32), positions);
+            }
+        }
+        let capacity = view.capacity.iter().map(|&count| f64::from(count.max(1))).collect();
+        let program = Program { capacity, classes, columns, level: self.level };
+        let mut solution = solve_within(&program, self.accepted)?;
+        program.make_feasible(&mut solution.x);
+        Ok(self.expand(m, n, &class_of, &at_alone, &at_pair, &solution))
+    }
+
+    fn expand(
+        &self,
+        m: usize,
+        n: usize,
+        class_of: &[u32],
+        at_alone: &[u32],
+        at_pair: &HashMap<(u32, u32), Vec<u32>>,
+        solution: &Solution,
+    ) -> Fractions {
+        let x = |at: u32| solution.x.get(at as usize).copied().unwrap_or(0.0);
+        let mut fractions = Fractions { level: solution.level, ..Fractions::zero(m, n) };
+        for (job, &class) in class_of.iter().enumerate() {
+            for j in 0..n {
+                fractions.alone[job * n + j] = x(at_alone[class as usize * n + j]);
+            }
+            fractions.surplus[job] = solution.surplus[class as usize];
+            for other in 0..if self.packing { job } else { 0 } {
+                let key = (class.max(class_of[other]), class.min(class_of[other]));
+                let positions = at_pair.get(&key);
+                fractions.pairs.extend((0..n).map(|j| positions.map_or(0.0, |positions| x(positions[j]))));
+            }
+        }
+        fractions
+    }
+}
+
+/// Returns each job's rate under the proportional allocation: `sum_j T_ij W_j / W`.
+pub fn proportional_rates(view: &View<'_>) -> Vec<f64> {
+    let all: u32 = view.capacity.iter().sum();
+    let share = |j: usize| f64::from(view.capacity[j]) / f64::from(all);
+    let rate = |job: usize| (0..view.capacity.len()).map(|j| view.rate(job, j) * share(j)).sum();
+    (0..view.jobs.len()).map(rate).collect()
+}
+
+/// Returns the isolated allocation of a job of scale `scale` among `jobs`: `W_j / (m s)`, cut to a sum of 1.
+pub(super) fn isolated(capacity: &[u32], jobs: usize, scale: u32) -> Vec<f64> {
+    let part = |&count: &u32| f64::from(count) / (jobs as f64 * f64::from(scale));
+    let sum: f64 = capacity.iter().map(part).sum();
+    capacity.iter().map(|count| part(count) / sum.max(1.0)).collect()
+}
+
+/// Returns each job's rate under the isolated allocation.
+pub fn isolated_rates(view: &View<'_>) -> Vec<f64> {
+    let m = view.jobs.len();
+    let rate = |job: usize| {
+        let x = isolated(view.capacity, m, view.jobs[job].scale);
+        x.iter().enumerate().map(|(j, x)| x * view.rate(job, j)).sum()
+    };
+    (0..m).map(rate).collect()
+}
+
+/// Checks that each job has a positive rate on a worker type of the cluster. Errors: [`Error::Mismatch`] with the job.
+pub(super) fn check_rates(view: &View<'_>) -> Result<()> {
+    let runs = |job: &usize| {
+        (0..view.capacity.len()).any(|j| view.rate(*job, j) > 0.0 && view.capacity[j] >= view.jobs[*job].scale)
+    };
+    match (0..view.jobs.len()).find(|job| !runs(job)) {
+        None => Ok(()),
+        Some(job) => {
+            let id = view.jobs[job].id;
+            let problem = format!(
+                "job {id} of scale {} can run on no worker type: its rate is 0 or it does not fit",
+                view.jobs[job].scale
+            );
+            Err(Error::Mismatch { problem })
+        }
+    }
+}
