@@ -16,7 +16,7 @@ pub use plimsoll_sim::{backend, books, cluster, engine, record, workload};
 pub use {
     plimsoll_control as control, plimsoll_court as court, plimsoll_fair as fair, plimsoll_gym as gym,
     plimsoll_metrics as metrics, plimsoll_properties as properties, plimsoll_queue_import as queues,
-    plimsoll_trace_import as trace_import,
+    plimsoll_rounds as rounds, plimsoll_trace_import as trace_import,
 };
 
 /// Allocation policies: their interface, the registry, and the catalogue of the built-in ones.

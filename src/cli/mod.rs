@@ -3,6 +3,7 @@
 //! Data goes to standard output, progress and messages to standard error. The exit code is 0 on success, 1 if the run failed, 2 if the
 //! input was invalid, 130 after Ctrl-C. Text is formatted for 80 columns (`screen`).
 
+mod accelerators;
 mod bundle;
 mod check;
 mod cluster;

@@ -1,4 +1,4 @@
-//! The common part of plans without runs, with a table `[check]`, `[solve]` or `[failover]`.
+//! The common part of plans without runs, with a table `[check]`, `[solve]`, `[failover]` or `[accelerators]`.
 //!
 //! The module reads the common keys, locks the results folder, records the provenance and the manifest, and writes figures and the report.
 //! The caller interprets the table and computes the results.
@@ -19,7 +19,7 @@ use crate::output::files;
 use crate::output::folder::check_name;
 use crate::output::folder::check_output;
 use crate::output::gallery::{self, Drawn};
-use crate::output::html::{self, Report};
+use crate::output::html::{self, HtmlTable, Report};
 use crate::output::lock::Lock;
 use crate::output::manifest::{self, Manifest};
 use crate::output::ownership::{check_owner, check_without_runs, clear, remove_empty};
@@ -92,17 +92,18 @@ impl StaticPlan {
     }
 
     /// Returns the provenance of the files of the results.
-    fn provenance(&self) -> Provenance {
+    pub fn provenance(&self) -> Provenance {
         let about = Provenance::of_plan(&self.text).with_seeds(&self.seeds);
         let inputs: Vec<String> = self.inputs.iter().map(|(name, digest)| format!("{name} {digest}")).collect();
         if inputs.is_empty() { about } else { about.with("inputs_blake3", inputs.join("; ")) }
     }
 
-    /// Writes figures and the report to a folder, in addition to the existing files `made`, and records all of them.
+    /// Writes figures and the report with these tables to a folder, in addition to the existing files `made`, and records all of them.
     pub fn report(
         &self,
         folder: &Path,
         (mut drawn, mut made): (Vec<Drawn>, Vec<WrittenFile>),
+        tables: Vec<HtmlTable>,
         (context, started): (&Context, Instant),
     ) -> Result<()> {
         drawn.iter_mut().for_each(|one| one.svg = self.paper.zoomed(std::mem::take(&mut one.svg)));
@@ -112,6 +113,7 @@ impl StaticPlan {
         let page = Report {
             title: self.name.clone(),
             question: self.question.clone(),
+            summary: tables,
             figures: drawn.iter().map(inline).collect(),
             plan_toml: self.text.clone(),
             reproduce: vec![format!("# with the plan below as {file}"), format!("plimsoll run {}", quoted(&file))],

@@ -18,6 +18,7 @@ use plimsoll::output::schema::Table;
 use plimsoll::policy::job_order::{ORDERS, USUAL};
 use plimsoll::policy::{BUILT_IN, NAMES, Name, Of};
 use plimsoll::queues::{self, FORMATS, KEYS};
+use plimsoll::rounds::policies::{POLICIES, PolicyRow};
 use plimsoll::trace_import::{SHIPPED, Shipped, functions};
 use plimsoll::units::Dim;
 use plimsoll::workload::formats::{Format, FormatOptions};
@@ -108,6 +109,7 @@ fn tables() -> [(&'static str, &'static str, String); 15] {
     };
     let reason =
         |row: &ReasonRow| vec![code(row.name), row.meaning.to_owned(), row.slurm.to_owned(), row.kubernetes.to_owned()];
+    let round_policy = |row: &&PolicyRow| vec![code(row.name), row.title.to_owned(), row.source.to_owned()];
     let value = |name: &Name| {
         let of = match name.of {
             Of::One => "",
@@ -136,6 +138,11 @@ fn tables() -> [(&'static str, &'static str, String); 15] {
         ("docs/queues.md", "yarn-capacity", properties(FORMATS[3])),
         ("docs/queues.md", "yarn-fair", properties(FORMATS[4])),
         ("docs/why.md", "reasons", table(&["reason", "when", "Slurm", "Kubernetes"], REASONS.iter().map(reason))),
+        (
+            "docs/accelerators.md",
+            "accelerators",
+            table(&["policy", "rule", "source"], POLICIES.iter().map(round_policy)),
+        ),
         ("docs/figures.md", "kinds", table(&["kind", "shows"], kinds().map(kind))),
     ]
 }

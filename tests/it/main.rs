@@ -2,6 +2,7 @@
 //!
 //! `slow` is the reference implementation that the engine must equal, `workloads` draws its inputs, and `replay` runs the binary.
 
+mod accelerators;
 mod backfill;
 mod bundle;
 mod bundle_again;

@@ -88,7 +88,7 @@ impl CheckPlan {
         print_findings(&args, &found, context)?;
         let columns = found.matrices.iter().flat_map(|matrix| &matrix.columns);
         let files = columns.flat_map(|column| &column.files).flatten().cloned().collect();
-        self.about.report(folder, (vec![drawn], files), (context, started))
+        self.about.report(folder, (vec![drawn], files), Vec::new(), (context, started))
     }
 }
 

@@ -8,6 +8,7 @@ mod dry;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::accelerators::AcceleratorPlan;
 use super::printout::Printout;
 use super::progress::Bar;
 use super::static_plan::StaticPlan;
@@ -79,6 +80,7 @@ enum Any {
     Failover(Box<(StaticPlan, FailoverPlan)>),
     Check(Box<check::CheckPlan>),
     Solve(Box<solve::SolvePlan>),
+    Accelerators(Box<AcceleratorPlan>),
 }
 
 impl Any {
@@ -94,6 +96,8 @@ impl Any {
             Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
         } else if has("solve") {
             Any::Solve(Box::new(solve::SolvePlan::read(path, text, set, context)?))
+        } else if has("accelerators") {
+            Any::Accelerators(Box::new(AcceleratorPlan::read(path, text, set)?))
         } else {
             Any::Runs(Box::new(Study::read(path, set, context.registry)?))
         })
@@ -105,6 +109,7 @@ impl Any {
             Any::Failover(plan) => &plan.1.name,
             Any::Check(plan) => plan.name(),
             Any::Solve(plan) => plan.name(),
+            Any::Accelerators(plan) => plan.name(),
         }
     }
 }
@@ -141,6 +146,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             }
             Any::Check(plan) => plan.run(place, threads(args.jobs)?, args.format, context)?,
             Any::Solve(plan) => plan.run(place, args.format, context)?,
+            Any::Accelerators(plan) => plan.run(place, threads(args.jobs)?, args.format, context)?,
         }
     }
     Ok(())

@@ -85,7 +85,7 @@ impl SolvePlan {
             drawn.extend(drawing.map(|(svg, data)| Drawn { name: name.clone(), caption, svg, data }));
         }
         self.about.begin((folder, &claim), (context, 1, started))?;
-        self.about.report(folder, (drawn, Vec::new()), (context, started))
+        self.about.report(folder, (drawn, Vec::new()), Vec::new(), (context, started))
     }
 }
 

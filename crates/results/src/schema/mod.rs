@@ -11,6 +11,7 @@ use plimsoll_store::file::Pending;
 pub use plimsoll_store::sealed::VERSION;
 use plimsoll_store::table::{Field, GrowingColumn as TableColumn, TableWriter};
 
+mod accelerators;
 mod decisions;
 mod distributions;
 mod failover;
@@ -19,6 +20,7 @@ mod jobs;
 mod over_time;
 mod own;
 
+pub use accelerators::{AcceleratorJob, AcceleratorRun};
 pub use decisions::Decided;
 pub use distributions::{BinRow, DemandKind, Quantile};
 pub use failover::{Fated, Recovered};

@@ -1,0 +1,119 @@
+//! The tables of plans with accelerators.
+
+use plimsoll_base::column::{Column, ColumnValue, TableRow};
+
+/// A run of a list of jobs under a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceleratorRun {
+    /// The policy.
+    pub policy: String,
+    /// The jobs per hour; `None` if the list states arrivals.
+    pub jobs_per_hour: Option<f64>,
+    /// The number of the list of jobs.
+    pub run: u64,
+    /// The completed jobs of the window.
+    pub jobs: u64,
+    /// The mean completion time of these jobs, and its standard deviation, in seconds.
+    pub completion: [f64; 2],
+    /// The 0.5, 0.9 and 0.99 quantiles of the completion time, in seconds.
+    pub quantiles: [f64; 3],
+    /// The end of the run, in seconds.
+    pub makespan_s: f64,
+    /// The share of accelerator time in use.
+    pub utilisation: f64,
+    /// The rounds, computations of fractions and preemptions.
+    pub counts: [u64; 3],
+    /// The share of jobs that keep their accelerators in the next round.
+    pub lease_extension: f64,
+    /// The progress lost to preemptions, in seconds.
+    pub lost_s: f64,
+    /// The worst finish-time fairness, and the shares of jobs above 1.05 and 1.1; `None` if the list states no exclusive times.
+    pub rho: Option<[f64; 3]>,
+    /// Whether the number of active jobs grew until the end.
+    pub unstable: bool,
+}
+
+impl TableRow for AcceleratorRun {
+    type Of<'a> = AcceleratorRun;
+
+    const TABLE: &'static str = "accelerator_runs";
+
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<AcceleratorRun>>;
+        vec![
+            C::text("policy", "the policy", |of| Some(&of.policy)),
+            C::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |of| of.jobs_per_hour),
+            C::int("run", "number of the list of jobs, from 0", |of| Some(of.run)),
+            C::int("jobs", "completed jobs of the window", |of| Some(of.jobs)),
+            C::seconds("completion_mean_s", "mean completion time of these jobs", |of| Some(of.completion[0])).lower(),
+            C::seconds("completion_sd_s", "its standard deviation over jobs", |of| Some(of.completion[1])),
+            C::seconds("completion_p50_s", "its median", |of| Some(of.quantiles[0])).lower(),
+            C::seconds("completion_p90_s", "its 90 % quantile", |of| Some(of.quantiles[1])).lower(),
+            C::seconds("completion_p99_s", "its 99 % quantile", |of| Some(of.quantiles[2])).lower(),
+            C::seconds("makespan_s", "end of the last round", |of| Some(of.makespan_s)).lower(),
+            C::float("utilisation", "share of accelerator time in use", |of| Some(of.utilisation)).higher(),
+            C::int("rounds", "rounds in which a job ran", |of| Some(of.counts[0])),
+            C::int("resets", "computations of fractions", |of| Some(of.counts[1])),
+            C::int("preemptions", "pauses of jobs that were not complete", |of| Some(of.counts[2])).lower(),
+            C::float("lease_extension", "share of active jobs that keep their accelerators in the next round", |of| {
+                Some(of.lease_extension)
+            })
+            .higher(),
+            C::seconds("lost_s", "progress lost to preemptions", |of| Some(of.lost_s)).lower(),
+            C::float(
+                "rho_max",
+                "worst finish-time fairness (Shockwave's definition); null without exclusive times",
+                |of| Some(of.rho?[0]),
+            )
+            .lower(),
+            C::float("rho_above_105", "share of jobs above 1.05", |of| Some(of.rho?[1])).lower(),
+            C::float("rho_above_110", "share of jobs above 1.1", |of| Some(of.rho?[2])).lower(),
+            C::int("unstable", "1 if the number of active jobs grew until the end", |of| Some(of.unstable.into())),
+        ]
+    }
+}
+
+/// A job of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceleratorJob {
+    /// The policy.
+    pub policy: String,
+    /// The jobs per hour; `None` if the list states arrivals.
+    pub jobs_per_hour: Option<f64>,
+    /// The number of the list of jobs.
+    pub run: u64,
+    /// The number of the job.
+    pub job: u64,
+    /// The job type.
+    pub job_type: String,
+    /// The arrival, the start and the completion, in microseconds.
+    pub times: [Option<u64>; 3],
+    /// The running time, in microseconds.
+    pub ran: u64,
+    /// The rounds, preemptions and kept leases.
+    pub counts: [u64; 3],
+}
+
+impl TableRow for AcceleratorJob {
+    type Of<'a> = AcceleratorJob;
+
+    const TABLE: &'static str = "accelerator_jobs";
+
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<AcceleratorJob>>;
+        vec![
+            C::text("policy", "the policy", |of| Some(&of.policy)),
+            C::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |of| of.jobs_per_hour),
+            C::int("run", "number of the list of jobs, from 0", |of| Some(of.run)),
+            C::int("job", "number of the job in the list, from 0", |of| Some(of.job)),
+            C::text("job_type", "its type", |of| Some(&of.job_type)),
+            C::micros("submit_us", "arrival", |of| of.times[0]),
+            C::micros("start_us", "start of its first round; null if it never ran", |of| of.times[1]),
+            C::micros("finish_us", "completion; null if the run ended before", |of| of.times[2]),
+            C::micros("ran_us", "running time over all types", |of| Some(of.ran)),
+            C::int("rounds", "rounds in which it ran", |of| Some(of.counts[0])),
+            C::int("preemptions", "pauses before it was complete", |of| Some(of.counts[1])).lower(),
+            C::int("leases", "rounds in which it kept its accelerators", |of| Some(of.counts[2])).higher(),
+        ]
+    }
+}

@@ -1,0 +1,104 @@
+//! `plimsoll run` for a plan with a table `[accelerators]`: jobs whose speed depends on the type of accelerator, scheduled in rounds.
+
+mod plan;
+mod results;
+
+use std::path::Path;
+use std::time::Instant;
+
+use plimsoll_rounds::mechanism::Options;
+use plimsoll_rounds::policies::PolicyOptions;
+use plimsoll_rounds::simulate::{Outcome, Setup, Summary, Window, simulate, simulate_ideal};
+use plimsoll_rounds::table::Job;
+use rayon::prelude::*;
+
+use super::progress::Steps;
+use super::{Context, Format};
+use crate::control::study::Watcher;
+use crate::error::{Error, Result};
+pub use plan::AcceleratorPlan;
+
+/// A run: the indices of its policy, its rate and its list of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RunIndex {
+    policy: usize,
+    rate: Option<u64>,
+    run: usize,
+}
+
+/// The result of a run.
+struct Completed {
+    index: RunIndex,
+    jobs: Vec<Job>,
+    outcome: Outcome,
+    summary: Summary,
+}
+
+impl AcceleratorPlan {
+    /// Returns the experiment's name.
+    pub fn name(&self) -> &str {
+        &self.about.name
+    }
+
+    /// Executes all runs, writes tables, figures and the report to a folder, and prints the summary.
+    pub fn run(
+        &self,
+        (folder, restart): (&Path, bool),
+        threads: usize,
+        format: Format,
+        context: &Context,
+    ) -> Result<()> {
+        let started = Instant::now();
+        let claim = self.about.claim(folder, restart)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool =
+            pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
+        let rates: Vec<Option<u64>> =
+            if self.setup.rates.is_empty() { vec![None] } else { self.setup.rates.iter().copied().map(Some).collect() };
+        let mut list = Vec::new();
+        for policy in 0..self.setup.policies.len() {
+            for &rate in &rates {
+                list.extend((0..self.setup.runs()).map(|run| RunIndex { policy, rate, run }));
+            }
+        }
+        let steps = Steps::new(context.quiet, "runs", &context.stop);
+        steps.planned(list.len());
+        let runs: Result<Vec<Completed>> = pool.install(|| {
+            list.par_iter()
+                .map(|index| {
+                    steps.go_on()?;
+                    let completed = self.complete(*index)?;
+                    steps.done();
+                    Ok(completed)
+                })
+                .collect()
+        });
+        steps.clear();
+        let runs = runs?;
+        self.about.begin((folder, &claim), (context, threads, started))?;
+        results::write(self, &runs, (folder, started), format, context)
+    }
+
+    fn complete(&self, index: RunIndex) -> Result<Completed> {
+        let jobs = self.setup.jobs(index.run, index.rate)?;
+        let seed = index.run as u64;
+        let setup = Setup {
+            jobs: &jobs,
+            table: &self.setup.table,
+            cluster: &self.setup.cluster,
+            options: Options { seed, ..self.setup.options.clone() },
+            policy: PolicyOptions { seed, ..self.setup.policy_options },
+            window: self.setup.window,
+            log_rounds: false,
+        };
+        let row = self.setup.policies[index.policy];
+        let outcome = if self.setup.ideal { simulate_ideal(&setup, row) } else { simulate(&setup, row) };
+        let outcome = outcome.map_err(|error| match error {
+            Error::Plan { .. } => error.under("accelerators"),
+            other => other,
+        })?;
+        let window = self.setup.window.unwrap_or(Window { from: 0, to: jobs.len() as u32 });
+        let summary = outcome.summary(&self.setup.cluster, window);
+        Ok(Completed { index, jobs, outcome, summary })
+    }
+}

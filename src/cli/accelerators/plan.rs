@@ -1,0 +1,295 @@
+//! Plans with a table `[accelerators]`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, Overhead, OverheadWhen, RoundEnd, TypeOrder};
+use plimsoll_rounds::policies::{Bottlenecks, FifoType, POLICIES, PolicyOptions, PolicyRow};
+use plimsoll_rounds::simulate::Window;
+use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
+use serde::Deserialize;
+
+use super::super::static_plan::{self, StaticPlan};
+use crate::error::{Error, Result, alternatives, did_you_mean, each};
+use crate::settings::positive_span;
+use crate::units::{Span, span};
+use crate::workload::Input;
+
+/// The plan file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    question: Option<String>,
+    accelerators: Section,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    policies: Vec<String>,
+    throughputs: PathBuf,
+    jobs: Vec<PathBuf>,
+    machines: String,
+    reference: Option<String>,
+    rates: Option<Vec<f64>>,
+    #[serde(default)]
+    at_once: bool,
+    #[serde(default)]
+    single: bool,
+    most_jobs: Option<usize>,
+    window: Option<WindowFile>,
+    round: Option<String>,
+    round_end: Option<String>,
+    at_least: Option<String>,
+    new_jobs: Option<String>,
+    type_order: Option<String>,
+    overhead: Option<String>,
+    overhead_when: Option<String>,
+    #[serde(default)]
+    ideal: bool,
+    bottlenecks: Option<String>,
+    fifo_type: Option<String>,
+    makespan_gap: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WindowFile {
+    from: u32,
+    to: u32,
+}
+
+/// A checked plan.
+pub struct AcceleratorPlan {
+    /// Its common part.
+    pub about: StaticPlan,
+    /// The table `[accelerators]`.
+    pub setup: AcceleratorSetup,
+}
+
+/// The checked table `[accelerators]`.
+pub struct AcceleratorSetup {
+    /// The policies.
+    pub policies: Vec<&'static PolicyRow>,
+    /// The throughput table.
+    pub table: Throughputs,
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The jobs per hour, in thousandths; empty if the lists state arrivals, or if all jobs arrive at 0.
+    pub rates: Vec<u64>,
+    /// The measured jobs; `None` for all.
+    pub window: Option<Window>,
+    /// The options of the mechanism.
+    pub options: Options,
+    /// The options of policies.
+    pub policy_options: PolicyOptions,
+    /// Whether jobs progress by fractions, without rounds.
+    pub ideal: bool,
+    /// The lists of jobs.
+    lists: Vec<PathBuf>,
+    reference: String,
+    at_once: bool,
+    single: bool,
+    most_jobs: usize,
+}
+
+/// The largest number of jobs per hour.
+const RATE_MOST: f64 = 1e6;
+
+/// Returns the value of a name in a key.
+fn choice<T: Copy>(key: &str, text: Option<&str>, absent: T, values: &[(&str, T)]) -> Result<T> {
+    let Some(text) = text else { return Ok(absent) };
+    values.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names = values.iter().map(|(name, _)| *name);
+        let expected = alternatives(text, names.clone(), "") + &did_you_mean(text, names);
+        Error::plan(format!("accelerators.{key}"), format!("'{text}'"), expected)
+    })
+}
+
+/// Parses the machines, such as `36xv100,9xp100:4`: a number of servers, a worker type, and the accelerators of a server (1).
+fn machines(text: &str) -> Result<Cluster> {
+    let wrong = || {
+        let expected = "numbers of servers and worker types such as 36xv100,36xp100, with the accelerators of a server after a \
+                        colon (9xv100:4)";
+        Error::plan("accelerators.machines", format!("'{text}'"), expected)
+    };
+    let mut cluster = Cluster { worker_types: Vec::new(), servers: Vec::new() };
+    for part in text.split(',') {
+        let (count, kind) = part.trim().split_once('x').ok_or_else(wrong)?;
+        let (name, each) = kind.split_once(':').unwrap_or((kind, "1"));
+        let count: usize = count.trim().parse().map_err(|_| wrong())?;
+        let each: u32 = each.trim().parse().map_err(|_| wrong())?;
+        let accepted = (1..=100_000).contains(&count) && (1..=1000).contains(&each) && !name.is_empty();
+        if !accepted || cluster.worker_types.iter().any(|known| known == name) {
+            return Err(wrong());
+        }
+        cluster.worker_types.push(name.to_owned());
+        cluster.servers.push(vec![each; count]);
+    }
+    Ok(cluster)
+}
+
+impl AcceleratorPlan {
+    /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Paths are relative to the plan's folder.
+    ///
+    /// Errors: [`Error::Placed`] with line and column, and the errors of the table and of the lists of jobs.
+    pub fn read(path: &Path, text: &str, set: &[String]) -> Result<AcceleratorPlan> {
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let about = |file: &File| (file.name.clone(), file.question.clone());
+        let example = "accelerators.rates=[2.8]";
+        let check = |file: File| {
+            let names: Vec<PathBuf> =
+                file.accelerators.jobs.iter().chain([&file.accelerators.throughputs]).cloned().collect();
+            Ok((check(file, &folder)?, names))
+        };
+        let (about, (setup, names)) = static_plan::read((path, text), (set, example), check, about)?;
+        let digest = |name: &PathBuf| Ok((name.display().to_string(), Input::open(&folder.join(name))?.digest()?));
+        let inputs = names.iter().map(digest).collect::<Result<BTreeMap<_, _>>>()?;
+        // Every list is read once, so that errors in it precede the first run.
+        (0..setup.runs()).try_for_each(|run| setup.jobs(run, setup.rates.first().copied()).map(drop))?;
+        Ok(AcceleratorPlan { about: StaticPlan { inputs, ..about }, setup })
+    }
+}
+
+impl AcceleratorSetup {
+    /// Returns the number of lists of jobs.
+    pub fn runs(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Reads a list of jobs that arrive at a rate. Errors: those of the list.
+    pub fn jobs(&self, run: usize, rate: Option<u64>) -> Result<Vec<Job>> {
+        let arrivals = match rate {
+            _ if self.at_once => Arrivals::AtOnce,
+            Some(rate) => Arrivals::PerHour(rate),
+            None => Arrivals::Seconds,
+        };
+        let options = JobOptions { arrivals, reference: &self.reference, single: self.single, at_most: self.most_jobs };
+        let jobs = read_jobs(&self.lists[run], &self.table, &options)?;
+        match self.window {
+            Some(window) if (window.to as usize) > jobs.len() => {
+                let problem = format!("has {} jobs; the window ends at job {}", jobs.len(), window.to);
+                Err(Error::trace(&self.lists[run], 0, "", problem))
+            }
+            _ => Ok(jobs),
+        }
+    }
+}
+
+fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
+    let section = file.accelerators;
+    let key = |name: &str| format!("accelerators.{name}");
+    let policies = each(&section.policies, |name| {
+        POLICIES.iter().find(|row| row.name == *name).copied().ok_or_else(|| {
+            let names = POLICIES.iter().map(|row| row.name);
+            let expected = alternatives(name, names.clone(), "") + &did_you_mean(name, names);
+            Error::plan(key("policies"), format!("'{name}'"), expected)
+        })
+    })?;
+    for (name, empty) in [("policies", policies.is_empty()), ("jobs", section.jobs.is_empty())] {
+        if empty {
+            return Err(Error::plan(key(name), "[]", "at least one item"));
+        }
+    }
+    let file = |name: &str, error: Error| match error {
+        Error::Io { .. } => error.of_key(&key(name)),
+        other => other,
+    };
+    let table = Throughputs::read(&folder.join(&section.throughputs), None).map_err(|e| file("throughputs", e))?;
+    let cluster = machines(&section.machines)?;
+    let rates = each(section.rates.as_deref().unwrap_or_default(), |rate| {
+        let milli = (rate * 1000.0).round();
+        let accepted = (0.001..=RATE_MOST).contains(rate) && (milli - rate * 1000.0).abs() < 1e-6;
+        accepted
+            .then_some(milli as u64)
+            .ok_or_else(|| Error::plan(key("rates"), rate, "jobs per hour from 0.001 to 1000000, in thousandths"))
+    })?;
+    if section.at_once && !rates.is_empty() {
+        return Err(Error::plan(key("at_once"), "true", "no rates: all jobs arrive at 0"));
+    }
+    let window = section.window.map(|window| Window { from: window.from, to: window.to });
+    if let Some(window) = window.filter(|window| window.from >= window.to) {
+        return Err(Error::plan(key("window.to"), window.to, "the number of a job after `from`; it is not measured"));
+    }
+    let defaults = Options::default();
+    let spans = |name: &str, text: &Option<String>, absent: Span, zero: bool| match text {
+        None => Ok(absent),
+        Some(text) if zero => {
+            span(text).map_err(|_| Error::plan(key(name), format!("'{text}'"), "a time span such as 0s, 20s or 15m"))
+        }
+        Some(text) => positive_span(&key(name), text),
+    };
+    let when = [("after-gap", OverheadWhen::AfterGap), ("on-move", OverheadWhen::OnMove)];
+    let options = Options {
+        round: spans("round", &section.round, defaults.round, false)?,
+        round_end: choice(
+            "round_end",
+            section.round_end.as_deref(),
+            defaults.round_end,
+            &[("longest", RoundEnd::Longest), ("fixed", RoundEnd::Fixed)],
+        )?,
+        at_least: spans("at_least", &section.at_least, defaults.at_least, true)?,
+        new_jobs: choice(
+            "new_jobs",
+            section.new_jobs.as_deref(),
+            defaults.new_jobs,
+            &[("wait", NewJobs::Wait), ("fill", NewJobs::Fill)],
+        )?,
+        type_order: match section.type_order.as_deref() {
+            Some("listed") => TypeOrder::Listed((0..cluster.worker_types.len()).collect()),
+            Some("random") => TypeOrder::Random,
+            other => choice("type_order", other, (), &[("auto", ()), ("listed", ()), ("random", ())])
+                .map(|()| TypeOrder::Auto)?,
+        },
+        overhead: Overhead {
+            lost: spans("overhead", &section.overhead, Span::ZERO, true)?,
+            when: choice("overhead_when", section.overhead_when.as_deref(), OverheadWhen::AfterGap, &when)?,
+            ..defaults.overhead
+        },
+        ..defaults
+    };
+    if options.overhead.lost >= options.round {
+        return Err(Error::plan(
+            key("overhead"),
+            format!("{} s", options.overhead.lost.seconds()),
+            "less than a round",
+        ));
+    }
+    let gap = section.makespan_gap.unwrap_or(PolicyOptions::default().makespan_gap);
+    if !(0.0..1.0).contains(&gap) {
+        return Err(Error::plan(key("makespan_gap"), gap, "a number from 0 to below 1"));
+    }
+    let policy_options = PolicyOptions {
+        bottlenecks: choice(
+            "bottlenecks",
+            section.bottlenecks.as_deref(),
+            Bottlenecks::Intended,
+            &[("intended", Bottlenecks::Intended), ("published", Bottlenecks::Published)],
+        )?,
+        fifo_type: choice(
+            "fifo_type",
+            section.fifo_type.as_deref(),
+            FifoType::Published,
+            &[("published", FifoType::Published), ("last", FifoType::Last), ("random", FifoType::Random)],
+        )?,
+        makespan_gap: gap,
+        ..PolicyOptions::default()
+    };
+    let reference = section.reference.unwrap_or_else(|| cluster.worker_types[0].clone());
+    Ok(AcceleratorSetup {
+        policies,
+        table,
+        cluster,
+        rates,
+        window,
+        options,
+        policy_options,
+        ideal: section.ideal,
+        lists: section.jobs.iter().map(|list| folder.join(list)).collect(),
+        reference,
+        at_once: section.at_once,
+        single: section.single,
+        most_jobs: section.most_jobs.unwrap_or(usize::MAX),
+    })
+}
