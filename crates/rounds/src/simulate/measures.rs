@@ -44,6 +44,8 @@ pub struct Summary {
     pub utilisation: Vec<f64>,
     /// The same over all accelerators.
     pub mean_utilisation: f64,
+    /// The same without the time that overhead used. Shockwave's published utilisation is this value.
+    pub useful_utilisation: f64,
     /// Progress lost to overhead, summed over jobs.
     pub lost_s: f64,
     /// Preemptions, summed over jobs.
@@ -103,6 +105,9 @@ impl Outcome {
             makespan_s: end,
             utilisation: (0..capacity.len()).map(|j| busy(j) / f64::from(capacity[j]) / end).collect(),
             mean_utilisation: (0..capacity.len()).map(busy).sum::<f64>() / all / end,
+            useful_utilisation: (0..capacity.len()).map(|j| busy(j) - Span(self.overhead[j]).seconds()).sum::<f64>()
+                / all
+                / end,
             lost_s: self.jobs.iter().map(|job| job.lost.seconds()).sum(),
             preemptions: self.jobs.iter().map(|job| u64::from(job.preemptions)).sum(),
             lease_extension: self.leases[0] as f64 / self.leases[1].max(1) as f64,

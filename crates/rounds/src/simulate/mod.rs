@@ -86,6 +86,8 @@ pub struct Outcome {
     pub leases: [u64; 2],
     /// Accelerator time in use per type, in microseconds.
     pub busy: Vec<u64>,
+    /// The part of `busy` that overhead used.
+    pub overhead: Vec<u64>,
     /// The number of active jobs at each reset, with its time.
     pub queue: Vec<(Time, u32)>,
     /// The ids of the jobs of each round, ascending, if recorded.
@@ -165,8 +167,12 @@ impl<'a> Run<'a> {
         let batches = Batches::new(setup.jobs, &rates)?;
         let window = setup.window.unwrap_or(Window { from: 0, to: setup.jobs.len() as u32 });
         let one = |job: &Job| JobOutcome { arrival: job.arrival, time: vec![Span(0); types], ..JobOutcome::default() };
-        let outcome =
-            Outcome { jobs: setup.jobs.iter().map(one).collect(), busy: vec![0; types], ..Outcome::default() };
+        let outcome = Outcome {
+            jobs: setup.jobs.iter().map(one).collect(),
+            busy: vec![0; types],
+            overhead: vec![0; types],
+            ..Outcome::default()
+        };
         Ok(Run {
             mechanism: Mechanism::new(types, &setup.options, row.packing),
             placement: Placement::default(),
@@ -316,10 +322,13 @@ impl<'a> Run<'a> {
             }
             if lost > 0 {
                 job.lost = Span(job.lost.0 + self.setup.options.overhead.lost.0);
+                self.outcome.overhead[worker_type] +=
+                    self.setup.options.overhead.lost.0 * u64::from(scale) / count as u64;
             }
             active.last_round = Some(self.outcome.rounds);
             active.view.remaining -= task.iterations;
             active.view.done += task.iterations;
+            job.done = active.view.done;
             job.start.get_or_insert(self.now);
             job.time[worker_type] = Span(job.time[worker_type].0 + task.length.0);
             job.rounds += 1;
@@ -353,7 +362,6 @@ impl<'a> Run<'a> {
             let job = &mut self.outcome.jobs[id as usize];
             job.completion = Some(end);
             let Ok(at) = self.active.binary_search_by_key(&id, |active| active.view.id) else { continue };
-            job.done = self.active[at].view.done;
             self.active.remove(at);
             self.mechanism.remove(id);
             self.unfinished -= usize::from(self.setup.window.is_none_or(|window| window.contains(id)));
