@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plimsoll_rounds::mechanism::{Cluster, Options};
 use plimsoll_rounds::policies::{PolicyOptions, policy};
-use plimsoll_rounds::simulate::{Outcome, Setup, Window, simulate};
+use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, simulate};
 use plimsoll_rounds::table::{Arrivals, JobOptions, Throughputs, read_jobs};
 
 use super::{Filter, Row, Tally, read_rows};
@@ -41,7 +41,7 @@ pub fn shockwave(
             writeln!(out, "shockwave {name}: not implemented")?;
             continue;
         };
-        let setup = Setup {
+        let setup = RoundSetup {
             jobs: &jobs,
             table: &table,
             cluster: &cluster,
@@ -53,7 +53,7 @@ pub fn shockwave(
         let begin = std::time::Instant::now();
         let outcome = simulate(&setup, row)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let summary = outcome.summary(&cluster, Window { from: 0, to: jobs.len() as u32 });
+        let summary = outcome.summary(&cluster, JobWindow { from: 0, to: jobs.len() as u32 });
         let rho = outcome.rho(&jobs, 32);
         for published in summaries.iter().filter(|row| row.text("policy") == name) {
             let setting = published.text("setting");
@@ -88,7 +88,7 @@ pub fn shockwave(
 /// Compares completion times of jobs and the jobs of each round.
 fn jobs_and_rounds(
     name: &str,
-    outcome: &Outcome,
+    outcome: &RoundOutcome,
     jobs: &[&Row],
     rounds: &[&Row],
     out: &mut impl Write,

@@ -95,7 +95,7 @@ fn one(
         }
         if !fifo && aware {
             let ratio = |row: &&Row| row.number(column) / level[row.number("job") as usize];
-            let least = expected.iter().map(|row| ratio(row)).fold(f64::INFINITY, f64::min);
+            let least = expected.iter().map(ratio).fold(f64::INFINITY, f64::min);
             let label = format!("{name} {kind} {} jobs, least published level / bound", jobs.len());
             let verdict = tally.add(&label, 1.0, least, Some(0.004));
             writeln!(out, "{label}: {least:.4}, {verdict}")?;
