@@ -75,6 +75,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/queue-import", 10),
     ("crates/report", 12),
     ("crates/results", 10),
+    ("crates/rounds", 10),
     ("crates/runs", 10),
     ("crates/schedulers", 16),
     ("crates/sim", 12),

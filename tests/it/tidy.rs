@@ -20,7 +20,7 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "charts",
     "control",
     "court",
@@ -33,6 +33,7 @@ const CRATES: [&str; 16] = [
     "queue-import",
     "report",
     "results",
+    "rounds",
     "runs",
     "schedulers",
     "store",

@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use compare::{Filter, Key, Row, Runs, Tally, read_rows};
+use compare::{Filter, Row, Runs, Simulation, Tally, read_rows};
 
 fn main() {
     if let Err(error) = run() {
@@ -48,13 +48,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         ("makespan", &makespans),
     ] {
         if has(group) {
-            rows.iter().for_each(|row| keys.extend(Key::of_row(group, row)));
+            rows.iter().for_each(|row| keys.extend(Simulation::of_row(group, row)));
         }
     }
     if has("ftf") {
         for row in &ratios {
-            for key in Key::of_row("ftf", row) {
-                keys.push(Key { policy: "isolated".to_owned(), ..key.clone() });
+            for key in Simulation::of_row("ftf", row) {
+                keys.push(Simulation { policy: "isolated".to_owned(), ..key.clone() });
                 keys.push(key);
             }
         }

@@ -4,27 +4,27 @@ use super::Program;
 
 /// The two bounds of an optimum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gap {
+pub struct DualityGap {
     /// The objective of a feasible point.
     pub below: f64,
     /// A bound from the prices of types (weak duality).
     pub above: f64,
 }
 
-impl Gap {
+impl DualityGap {
     /// Returns the difference of the bounds, relative to the upper one.
     pub fn relative(self) -> f64 {
         if self.above == 0.0 { 0.0 } else { (self.above - self.below) / self.above.abs() }
     }
 }
 
-/// Returns bounds on the level of a program without pairs whose requirements have no constant part.
+/// Returns bounds on the level of a program without pairs and without constant parts of requirements.
 ///
 /// Below: `x` is cut to at least 0 and scaled until time and capacity suffice; the level is the smallest rate / slope. Above: for prices `p`
 /// of the types (from `type_price`, cut to at least 0) each job's cheapest purchase of its requirement costs `cost_i(z)`. The purchases of a
 /// feasible level cost at most the value of all accelerators, `sum_j p_j W_j`. `cost_i` is convex and piecewise linear in `z`; the largest
 /// `z` is found by Newton's method from above.
-pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> Gap {
+pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> DualityGap {
     let mut feasible = x.to_vec();
     program.make_feasible(&mut feasible);
     let rates = program.rates(&feasible);
@@ -60,7 +60,7 @@ pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> Gap {
         }
         level = next;
     }
-    Gap { below, above: level }
+    DualityGap { below, above: level }
 }
 
 /// Returns the lower convex hull of cost over rate, from rate 0 at cost 0 to the largest rate.

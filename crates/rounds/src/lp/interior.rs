@@ -157,7 +157,7 @@ fn scale(program: &Program) -> (Scaled, Scales, Vec<f64>) {
     let value = program.columns.iter().map(|column| column.value.abs() / column.copies).fold(0.0, f64::max);
     let value = if value > 0.0 { value } else { 1.0 };
     let columns = program.columns.iter().map(|column| {
-        let gain = |member: super::Member| {
+        let gain = |member: super::ColumnMember| {
             let at = member.class as usize;
             if program.classes[at].need.is_some() { member.times * member.rate / rate[at] } else { 0.0 }
         };

@@ -17,12 +17,12 @@ mod certificate;
 mod dense;
 mod interior;
 
-pub use certificate::{Gap, certify};
+pub use certificate::{DualityGap, certify};
 pub use interior::{ACCEPTED, solve, solve_within};
 
 /// A class of identical jobs.
 #[derive(Clone, Debug)]
-pub struct Class {
+pub struct JobClass {
     /// The number of identical jobs, positive.
     pub count: f64,
     /// The required rate of each job, or `None`.
@@ -40,7 +40,7 @@ pub struct Need {
 
 /// The share of a class in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Member {
+pub struct ColumnMember {
     /// The index of the class.
     pub class: u32,
     /// The number of columns of this kind that contain one job of the class. It multiplies time and rate.
@@ -61,9 +61,9 @@ pub struct Column {
     /// The contribution of one unit of this column, all copies together, to a linear objective.
     pub value: f64,
     /// The job, or the first job of the pair.
-    pub first: Member,
+    pub first: ColumnMember,
     /// The second job of a pair of different classes.
-    pub second: Option<Member>,
+    pub second: Option<ColumnMember>,
 }
 
 /// A linear program. Columns without a second member are sorted by class if no column has one.
@@ -72,7 +72,7 @@ pub struct Program {
     /// Accelerators of each worker type, positive.
     pub capacity: Vec<f64>,
     /// The classes.
-    pub classes: Vec<Class>,
+    pub classes: Vec<JobClass>,
     /// The columns.
     pub columns: Vec<Column>,
     /// Whether the level is maximised. Otherwise it is 0 and the values of the columns are maximised.

@@ -39,9 +39,9 @@ fn random_program(random: &mut ChaCha8Rng, objective: Objective, pairs: bool) ->
             Objective::Value => None,
         };
         let need = if objective == Objective::Filling && class == 0 { Some(Need { base: 0.0, slope }) } else { need };
-        program.classes.push(Class { count: 1.0, need });
+        program.classes.push(JobClass { count: 1.0, need });
         for (j, &rate) in own.iter().enumerate().filter(|(_, rate)| **rate > 0.0) {
-            let first = Member { class: class as u32, times: 1.0, rate };
+            let first = ColumnMember { class: class as u32, times: 1.0, rate };
             let value = if objective == Objective::Value { rate } else { 0.0 };
             let column = Column { worker_type: j as u32, copies: 1.0, width, value, first, second: None };
             program.columns.push(column);
@@ -52,7 +52,7 @@ fn random_program(random: &mut ChaCha8Rng, objective: Objective, pairs: bool) ->
                     if random.random_range(0..3u32) == 0 || own[j] == 0.0 || rates[other][j] == 0.0 {
                         continue;
                     }
-                    let member = |class: usize, rate: f64, part: f64| Member {
+                    let member = |class: usize, rate: f64, part: f64| ColumnMember {
                         class: class as u32,
                         times: 1.0,
                         rate: rate * part,
@@ -205,24 +205,25 @@ fn a_class_equals_separate_jobs() {
         copies,
         width: 1.0,
         value: 0.0,
-        first: Member { class, times: 1.0, rate: 2.0 },
+        first: ColumnMember { class, times: 1.0, rate: 2.0 },
         second: None,
     };
     let need = Some(Need { base: 0.0, slope: 1.0 });
     let merged = Program {
         capacity: vec![2.0],
-        classes: vec![Class { count: 5.0, need }],
+        classes: vec![JobClass { count: 5.0, need }],
         columns: vec![
             single(0, 5.0),
-            Column { copies: 10.0, first: Member { class: 0, times: 4.0, rate: 1.5 }, ..single(0, 5.0) },
+            Column { copies: 10.0, first: ColumnMember { class: 0, times: 4.0, rate: 1.5 }, ..single(0, 5.0) },
         ],
         level: true,
     };
-    let mut separate = Program { columns: Vec::new(), classes: vec![Class { count: 1.0, need }; 5], ..merged.clone() };
+    let mut separate =
+        Program { columns: Vec::new(), classes: vec![JobClass { count: 1.0, need }; 5], ..merged.clone() };
     for a in 0..5 {
         separate.columns.push(single(a, 1.0));
         for b in 0..a {
-            let member = |class: u32| Member { class, times: 1.0, rate: 1.5 };
+            let member = |class: u32| ColumnMember { class, times: 1.0, rate: 1.5 };
             separate.columns.push(Column { first: member(a), second: Some(member(b)), ..single(a, 1.0) });
         }
     }
@@ -239,12 +240,12 @@ fn a_free_split_is_even() {
         copies: 1.0,
         width: 1.0,
         value: 0.0,
-        first: Member { class: 0, times: 1.0, rate: 1.0 },
+        first: ColumnMember { class: 0, times: 1.0, rate: 1.0 },
         second: None,
     };
     let program = Program {
         capacity: vec![36.0; 3],
-        classes: vec![Class { count: 1.0, need: Some(Need { base: 0.0, slope: 1.0 }) }],
+        classes: vec![JobClass { count: 1.0, need: Some(Need { base: 0.0, slope: 1.0 }) }],
         columns: (0..3).map(column).collect(),
         level: true,
     };

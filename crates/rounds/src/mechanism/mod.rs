@@ -15,7 +15,7 @@ use plimsoll_base::units::{Span, Time};
 
 pub use options::{NewJobs, Options, Overhead, OverheadWhen, RoundEnd, TypeOrder};
 pub use placement::{Cluster, Placed, Placement};
-pub use select::{Selected, SelectionRules};
+pub use select::{SelectedEntry, SelectionRules};
 
 /// One whole in units of a fraction.
 pub const WHOLE: u32 = 1_000_000_000;
@@ -80,7 +80,7 @@ pub struct Mechanism {
     sum: Vec<u64>,
     /// The entries with a positive fraction on each type, in order of priority, except those in `moved`.
     order: Vec<Vec<u32>>,
-    /// The entries whose priority changed since `order` was sorted.
+    /// The entries with a change of priority since `order` was sorted.
     moved: Vec<Vec<u32>>,
     /// The active jobs by id: id, kind, scale.
     jobs: Vec<(u32, u32, u32)>,

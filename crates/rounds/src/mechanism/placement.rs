@@ -1,6 +1,6 @@
 //! The placement of selected jobs on accelerators, and lease extensions.
 
-use super::{NONE, Selected};
+use super::{NONE, SelectedEntry};
 
 /// The servers of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Creates a cluster whose servers have one accelerator: `accelerators[j]` of type `worker_types[j]`.
+    /// Creates a cluster of servers with one accelerator: `accelerators[j]` of type `worker_types[j]`.
     pub fn single(worker_types: &[&str], accelerators: &[u32]) -> Cluster {
         Cluster {
             worker_types: worker_types.iter().map(|name| (*name).to_owned()).collect(),
@@ -30,7 +30,7 @@ impl Cluster {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// The selection.
-    pub selected: Selected,
+    pub selected: SelectedEntry,
     /// The accelerators of the type, numbered server by server, ascending.
     pub accelerators: Vec<u32>,
     /// Whether the entry has the accelerators of the last round.
@@ -47,12 +47,12 @@ pub struct Placement {
 impl Placement {
     /// Places a selection and stores it as the last round.
     ///
-    /// Per type, in descending order of scale: first the entries that keep their accelerators, if all of these are free; then the others
+    /// Per type, in descending order of scale: first the entries that keep their accelerators, if all are free; then the others
     /// take free accelerators in order of the servers. A wide job may be split over servers.
-    pub fn place(&mut self, cluster: &Cluster, selected: &[Selected]) -> Vec<Placed> {
+    pub fn place(&mut self, cluster: &Cluster, selected: &[SelectedEntry]) -> Vec<Placed> {
         let mut placed = Vec::with_capacity(selected.len());
         for (j, servers) in cluster.servers.iter().enumerate() {
-            let mut of_type: Vec<&Selected> = selected.iter().filter(|s| s.worker_type == j).collect();
+            let mut of_type: Vec<&SelectedEntry> = selected.iter().filter(|s| s.worker_type == j).collect();
             of_type.sort_by_key(|s| std::cmp::Reverse(s.scale));
             let mut free = vec![true; servers.iter().sum::<u32>() as usize];
             let mut next = 0;

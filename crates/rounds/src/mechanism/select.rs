@@ -16,7 +16,7 @@ pub struct SelectionRules {
 
 /// A selected entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Selected {
+pub struct SelectedEntry {
     /// The entry, for [`Mechanism::charge`].
     pub entry: u32,
     /// The jobs; the second is [`NONE`] for a job alone.
@@ -37,7 +37,7 @@ struct Picking<'a> {
     taken: Vec<bool>,
     first: u32,
     left: usize,
-    selected: Vec<Selected>,
+    selected: Vec<SelectedEntry>,
 }
 
 impl Mechanism {
@@ -45,7 +45,13 @@ impl Mechanism {
     ///
     /// Within a type entries are sorted by (priority, deficit, fraction), all descending, then in order of insertion. An entry is skipped if
     /// a member is selected already, if a rate is 0, or if its scale exceeds the free accelerators.
-    pub fn select(&mut self, rates: &Rates, order: &[usize], free: &[u32], rules: SelectionRules) -> Vec<Selected> {
+    pub fn select(
+        &mut self,
+        rates: &Rates,
+        order: &[usize],
+        free: &[u32],
+        rules: SelectionRules,
+    ) -> Vec<SelectedEntry> {
         let first = self.jobs.first().map_or(0, |(id, ..)| *id);
         let last = self.jobs.last().map_or(0, |(id, ..)| *id + 1);
         let taken = vec![false; (last - first) as usize];
@@ -101,7 +107,7 @@ impl Mechanism {
         all.into_iter().for_each(|(at, j)| self.pick(at, j, picking));
     }
 
-    /// Sorts the entries of a type whose priority changed into the others.
+    /// Sorts the entries with a changed priority on a type into the others.
     fn sort(&mut self, j: usize) {
         if self.moved[j].is_empty() {
             return;
@@ -137,7 +143,7 @@ impl Mechanism {
             .then_with(|| a.cmp(&b))
     }
 
-    /// Returns the entries of priority 0 on type `j` whose jobs are not selected, in their order.
+    /// Returns the entries of priority 0 on type `j` without selected jobs, in their order.
     fn without_priority(&self, j: usize, picking: &Picking<'_>) -> Vec<u32> {
         let zero = |at: &u32| {
             let entry = &self.entries[*at as usize];
@@ -175,7 +181,7 @@ impl Mechanism {
             picking.left -= 1;
         }
         picking.free[j] -= entry.scale;
-        picking.selected.push(Selected {
+        picking.selected.push(SelectedEntry {
             entry: at,
             members: entry.members,
             scale: entry.scale,

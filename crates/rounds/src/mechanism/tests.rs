@@ -49,8 +49,8 @@ fn e13_rounds() {
     assert_eq!(leases, [(2, 2), (3, 2), (6, 2)]);
 }
 
-fn selection(id: u32, scale: u32) -> Selected {
-    Selected { entry: id, members: [id, NONE], scale, worker_type: 0, has_target: true }
+fn selection(id: u32, scale: u32) -> SelectedEntry {
+    SelectedEntry { entry: id, members: [id, NONE], scale, worker_type: 0, has_target: true }
 }
 
 /// E15 of the reference: two servers of four accelerators.

@@ -45,7 +45,7 @@ impl Policy for Sum {
         let price = |j: usize| if self.priced { PRICES[j.min(PRICES.len() - 1)] } else { 1.0 };
         let deadline = |at: usize| {
             let left = view.jobs[at].deadline?.0.checked_sub(view.now.0)? as f64 / 1e6;
-            // A job whose deadline is now cannot reach it, so its requirement is infeasible.
+            // A deadline that is now cannot be reached, so the requirement is infeasible.
             Some(view.jobs[at].iterations() / left.max(1e-6))
         };
         let needs: Vec<Option<f64>> =

@@ -2,7 +2,7 @@
 //!
 //! - `fifo`: a started job keeps its type. A freed type is given to the head of the queue if it fits. Then the head gets a type with room,
 //!   until a job fits nowhere.
-//! - `fifo_perf`: the same, computed from nothing each time; a job takes the type with room on which it is fastest (equal rates: the
+//! - `fifo_perf`: the same, computed from nothing each time; a job takes its fastest type with room (equal rates: the
 //!   alphabetically first).
 //! - `fifo_packed`: then the waiting jobs join running ones: the partner of equal scale with the largest sum of relative rates, if above 1.5.
 //! - `sjf`: `fifo_perf` in order of the shortest remaining running time on the fastest type.

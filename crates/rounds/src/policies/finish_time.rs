@@ -1,8 +1,8 @@
 //! Finish-time fairness (Themis, NSDI 2020, as modelled by Gavel): minimises the largest `rho`.
 //!
 //! `rho_i = (t_i + N_i / r_i) / D_i` with age `t_i`, iterations left `N_i`, rate `r_i = sum_j T_ij x_ij` and `D_i = A_i + N_i / T_i`. `T_i` is
-//! the rate under the isolated allocation of the current jobs. `A_i` accumulates (iterations done since the last call) / (`T_i` of that
-//! call). Weights are ignored, as in the published program.
+//! the rate under the isolated allocation of the current jobs. `A_i` accumulates (decrease of the iterations left since the last call) /
+//! (`T_i` of that call); a change of the batch size changes the iterations left as well. Weights are ignored, as in the published program.
 //!
 //! For a bound `z` on `rho` a job needs the rate `N_i / (z D_i - t_i)`, which is convex in `z`. Newton's method on `z`: each step solves the
 //! linear program with the requirement replaced by its tangent, and the sequence increases to the optimum.
@@ -42,11 +42,11 @@ const ACCURACY: f64 = 1e-9;
 /// The distance of the program's origin from a feasible `rho`, relative to it.
 const MARGIN: f64 = 0.05;
 
-/// The record of a job: time under isolation, iterations done (in millionths) and isolated rate at the last call.
+/// The record of a job: time under isolation, and iterations left (in millionths) and isolated rate at the last call.
 #[derive(Clone, Copy, Default)]
 struct Record {
     isolated_s: f64,
-    done: u64,
+    left: u64,
     rate: f64,
 }
 
@@ -70,9 +70,9 @@ impl Policy for FinishTime {
             let isolated_rate: f64 = x.iter().enumerate().map(|(j, x)| x * rate(at, j)).sum();
             let mut record = self.records.get(&job.id).copied().unwrap_or_default();
             if record.rate > 0.0 {
-                record.isolated_s += (job.done - record.done) as f64 / 1e6 / record.rate;
+                record.isolated_s += (record.left as f64 - job.remaining as f64) / 1e6 / record.rate;
             }
-            (record.done, record.rate) = (job.done, isolated_rate);
+            (record.left, record.rate) = (job.remaining, isolated_rate);
             records.insert(job.id, record);
             jobs.push(Finish {
                 age: view.now.since(job.arrival).seconds(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use plimsoll_base::error::{Error, Result};
 
 use super::View;
-use crate::lp::{Class, Column, Member, Need, Program, Solution, solve_within};
+use crate::lp::{Column, ColumnMember, JobClass, Need, Program, Solution, solve_within};
 use crate::mechanism::Targets;
 
 /// The fractions of time of the active jobs, before rounding.
@@ -64,13 +64,13 @@ impl Model<'_> {
         let mut index: HashMap<(u64, u64, u64, u32), u32> = HashMap::with_capacity(m);
         let mut class_of = Vec::with_capacity(m);
         let mut first_of: Vec<usize> = Vec::new();
-        let mut classes: Vec<Class> = Vec::new();
+        let mut classes: Vec<JobClass> = Vec::new();
         for job in 0..m {
             let need = self.needs[job].map_or((u64::MAX, 0), |need| (need.base.to_bits(), need.slope.to_bits()));
             let key = ((self.label)(job), need.0, need.1, view.jobs[job].scale);
             let class = *index.entry(key).or_insert_with(|| {
                 first_of.push(job);
-                classes.push(Class { count: 0.0, need: self.needs[job] });
+                classes.push(JobClass { count: 0.0, need: self.needs[job] });
                 classes.len() as u32 - 1
             });
             classes[class as usize].count += 1.0;
@@ -87,7 +87,7 @@ impl Model<'_> {
                 let rate = (self.rate)(job, j);
                 if rate > 0.0 && view.capacity[j] > 0 {
                     at_alone[class * n + j] = columns.len() as u32;
-                    let first = Member { class: class as u32, times: 1.0, rate };
+                    let first = ColumnMember { class: class as u32, times: 1.0, rate };
                     let value = self.value.map_or(0.0, |value| value(job, j) * count);
                     columns.push(Column { worker_type: j as u32, copies: count, width, value, first, second: None });
                 }
@@ -105,8 +105,8 @@ impl Model<'_> {
                     positions[j] = columns.len() as u32;
                     let same = other == class;
                     let times = if same { count - 1.0 } else { classes[other].count };
-                    let first = Member { class: class as u32, times, rate: pair.first.per_s };
-                    let second = Member { class: other as u32, times: count, rate: pair.second.per_s };
+                    let first = ColumnMember { class: class as u32, times, rate: pair.first.per_s };
+                    let second = ColumnMember { class: other as u32, times: count, rate: pair.second.per_s };
                     let second = (!same).then_some(second);
                     columns.push(Column { worker_type: j as u32, copies, width, value: 0.0, first, second });
                 }

@@ -14,7 +14,7 @@ use crate::mechanism::Targets;
 /// A job is a bottleneck if its surplus, relative to its rate on the fastest type, is below this value at the center.
 const SURPLUS: f64 = 1e-5;
 
-/// The relative amount by which reached levels are lowered in later steps. Without it the feasible points would have no interior, which an
+/// The relative reduction of reached levels in later steps. Without it the feasible points would have no interior, which an
 /// interior-point method requires. (The published program uses 10^-5 as slack.) The larger amounts follow if the method does not converge.
 const RELAXED: [f64; 3] = [1e-5, 1e-4, 1e-3];
 /// A bottleneck has at most this multiple of the least surplus.

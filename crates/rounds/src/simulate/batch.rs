@@ -1,7 +1,7 @@
 //! Changes of the batch size during a job (Shockwave, modes Accordion and GNS).
 //!
 //! The batch size is a part of the job type (`lm-10` becomes `lm-20`), so the rate changes. The number of epochs is constant. The list of a
-//! job states its batch size in each epoch. It is read at the end of each round and applied at the end of the next round in which the job
+//! job states its batch size in each epoch. It is read at the end of each round and applied at the end of the next round that the job
 //! runs, as in the published simulator. A gradual job (GNS) looks one epoch ahead, and its batch size doubles at most once at a time and never
 //! decreases.
 
@@ -25,7 +25,7 @@ const DATASETS: &[(&str, u64)] = &[
 const MICRO: u64 = 1_000_000;
 
 /// The state of one job.
-struct State {
+struct BatchState {
     /// The batch size of each epoch, as (batch, epochs).
     phases: Vec<(u32, u32)>,
     gradual: bool,
@@ -36,7 +36,7 @@ struct State {
     pending: Option<u32>,
 }
 
-impl State {
+impl BatchState {
     fn per_epoch(&self, batch: u32) -> u64 {
         self.dataset.div_ceil(u64::from(batch))
     }
@@ -67,7 +67,7 @@ impl State {
 /// The jobs with changes of the batch size.
 #[derive(Default)]
 pub(super) struct Batches {
-    states: HashMap<u32, State>,
+    states: HashMap<u32, BatchState>,
 }
 
 /// Splits `lm-10` into the model and the batch size.
@@ -106,7 +106,7 @@ impl Batches {
                 .into_iter()
                 .filter_map(|batch| Some((batch, rates.kind(&format!("{model}-{batch}"), job.scale)?)))
                 .collect();
-            let state = State {
+            let state = BatchState {
                 phases: job.phases.iter().map(|phase| (phase.batch, phase.epochs)).collect(),
                 gradual: job.gradual,
                 dataset: *dataset,

@@ -3,7 +3,7 @@
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
 
-use super::{JobOutcome, Outcome, Setup, check};
+use super::{JobOutcome, RoundOutcome, RoundSetup, check};
 use crate::policies::{ActiveJob, PolicyRow, View};
 use crate::table::Rates;
 
@@ -11,7 +11,7 @@ use crate::table::Rates;
 ///
 /// Completions are noticed at the next arrival and have its time, as in the published simulator; jobs that are active after the last arrival
 /// stay incomplete. Errors: as [`simulate`](super::simulate()); a policy with pairs.
-pub fn simulate_ideal(setup: &Setup<'_>, row: &PolicyRow) -> Result<Outcome> {
+pub fn simulate_ideal(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOutcome> {
     let capacity = setup.cluster.capacity();
     check(setup, &capacity)?;
     if row.packing {
@@ -23,7 +23,12 @@ pub fn simulate_ideal(setup: &Setup<'_>, row: &PolicyRow) -> Result<Outcome> {
     let mut policy = (row.create)(&setup.policy);
     let one =
         |job: &crate::table::Job| JobOutcome { arrival: job.arrival, time: vec![Span(0); n], ..JobOutcome::default() };
-    let mut outcome = Outcome { jobs: setup.jobs.iter().map(one).collect(), busy: vec![0; n], ..Outcome::default() };
+    let mut outcome = RoundOutcome {
+        jobs: setup.jobs.iter().map(one).collect(),
+        busy: vec![0; n],
+        overhead: vec![0; n],
+        ..RoundOutcome::default()
+    };
     let mut active: Vec<ActiveJob> = Vec::new();
     let mut unfinished = setup.window.map_or(setup.jobs.len(), |window| window.length());
     let mut fractions: Vec<u32> = Vec::new();
@@ -47,8 +52,9 @@ pub fn simulate_ideal(setup: &Setup<'_>, row: &PolicyRow) -> Result<Outcome> {
             }
             let record = &mut outcome.jobs[view.id as usize];
             record.start.get_or_insert(last);
+            record.done = view.done;
             if view.remaining == 0 {
-                (record.completion, record.done) = (Some(job.arrival), view.done);
+                record.completion = Some(job.arrival);
                 unfinished -= usize::from(setup.window.is_none_or(|window| window.contains(view.id)));
             }
         }

@@ -2,20 +2,20 @@
 
 use plimsoll_base::units::{Span, Time};
 
-use super::Outcome;
+use super::RoundOutcome;
 use crate::mechanism::Cluster;
 use crate::table::Job;
 
 /// A window of job ids: `from..to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct JobWindow {
     /// The first id.
     pub from: u32,
     /// The id after the last.
     pub to: u32,
 }
 
-impl Window {
+impl JobWindow {
     /// Returns whether the window contains a job.
     pub fn contains(self, id: u32) -> bool {
         (self.from..self.to).contains(&id)
@@ -29,7 +29,7 @@ impl Window {
 
 /// Measures of the jobs of a window. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct RoundSummary {
     /// Completed jobs.
     pub completed: usize,
     /// The mean completion time, from arrival to completion.
@@ -44,18 +44,22 @@ pub struct Summary {
     pub utilisation: Vec<f64>,
     /// The same over all accelerators.
     pub mean_utilisation: f64,
+    /// The same without the time that overhead used. Shockwave's published utilisation is this value.
+    pub useful_utilisation: f64,
     /// Progress lost to overhead, summed over jobs.
     pub lost_s: f64,
     /// Preemptions, summed over jobs.
     pub preemptions: u64,
     /// Lease extensions divided by the jobs of the previous round that were active.
     pub lease_extension: f64,
-    /// Whether the number of active jobs grew until the end: its mean in the last third of the computations exceeds that of the middle
-    /// third by more than a quarter and by more than 5 jobs. Means of an unstable system depend on the window.
+    /// Whether the number of active jobs grew while jobs arrived: its mean in the last quarter of the computations exceeds that of the second
+    /// quarter by more than a quarter and by more than 5 jobs. Means of an unstable system depend on the window.
     pub unstable: bool,
+    /// Whether the list of jobs ended before the jobs of the window were complete although later jobs exist: the load was too low at the end.
+    pub ran_out: bool,
 }
 
-/// The quantiles of a [`Summary`].
+/// The quantiles of a [`RoundSummary`].
 const QUANTILES: [f64; 7] = [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99];
 
 /// Finish-time fairness of the jobs of a run, as Shockwave defines it.
@@ -71,15 +75,15 @@ pub struct Rho {
     pub above_1_1: f64,
 }
 
-impl Outcome {
+impl RoundOutcome {
     /// Returns the completion times of a window in seconds, in order of the ids; incomplete jobs are absent.
-    pub fn completion_times(&self, window: Window) -> Vec<f64> {
+    pub fn completion_times(&self, window: JobWindow) -> Vec<f64> {
         let jobs = self.jobs.iter().skip(window.from as usize).take(window.length());
         jobs.filter_map(|job| Some(job.completion?.since(job.arrival).seconds())).collect()
     }
 
     /// Computes the measures of a window.
-    pub fn summary(&self, cluster: &Cluster, window: Window) -> Summary {
+    pub fn summary(&self, cluster: &Cluster, window: JobWindow) -> RoundSummary {
         let mut times = self.completion_times(window);
         let count = times.len() as f64;
         let mean = times.iter().sum::<f64>() / count;
@@ -95,7 +99,7 @@ impl Outcome {
         let capacity = cluster.capacity();
         let busy = |j: usize| Span(self.busy[j]).seconds();
         let all: f64 = capacity.iter().map(|&count| f64::from(count)).sum();
-        Summary {
+        RoundSummary {
             completed: times.len(),
             mean_jct_s: mean,
             sd_jct_s: (squares / (count - 1.0)).sqrt(),
@@ -103,10 +107,14 @@ impl Outcome {
             makespan_s: end,
             utilisation: (0..capacity.len()).map(|j| busy(j) / f64::from(capacity[j]) / end).collect(),
             mean_utilisation: (0..capacity.len()).map(busy).sum::<f64>() / all / end,
+            useful_utilisation: (0..capacity.len()).map(|j| busy(j) - Span(self.overhead[j]).seconds()).sum::<f64>()
+                / all
+                / end,
             lost_s: self.jobs.iter().map(|job| job.lost.seconds()).sum(),
             preemptions: self.jobs.iter().map(|job| u64::from(job.preemptions)).sum(),
             lease_extension: self.leases[0] as f64 / self.leases[1].max(1) as f64,
             unstable: self.is_unstable(),
+            ran_out: (window.to as usize) < self.jobs.len() && self.last_arrival() < self.end,
         }
     }
 
@@ -117,11 +125,16 @@ impl Outcome {
             let weighted: f64 = (from..to).map(|at| f64::from(self.queue[at].1) * span(at)).sum();
             weighted / (from..to).map(span).sum::<f64>().max(1e-9)
         };
-        let third = self.queue.len() / 3;
-        third > 10 && {
-            let (middle, last) = (mean(third, 2 * third), mean(2 * third, self.queue.len()));
-            last > 1.25 * middle && last > middle + 5.0
+        let arrived = self.queue.partition_point(|(at, _)| *at <= self.last_arrival());
+        let quarter = arrived / 4;
+        quarter > 10 && {
+            let (second, last) = (mean(quarter, 2 * quarter), mean(3 * quarter, arrived));
+            last > 1.25 * second && last > second + 5.0
         }
+    }
+
+    fn last_arrival(&self) -> Time {
+        self.jobs.last().map_or(Time(0), |job| job.arrival)
     }
 
     /// Returns the effective throughput of each job: iterations per second between arrival and completion (or the end of the run).

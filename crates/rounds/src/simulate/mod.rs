@@ -16,8 +16,8 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
 
 use crate::mechanism::{
-    Cluster, Mechanism, NONE, NewJobs, Options, OverheadWhen, Placed, Placement, RoundEnd, Selected, SelectionRules,
-    TypeOrder,
+    Cluster, Mechanism, NONE, NewJobs, Options, OverheadWhen, Placed, Placement, RoundEnd, SelectedEntry,
+    SelectionRules, TypeOrder,
 };
 use crate::policies::{ActiveJob, Policy, PolicyOptions, PolicyRow, View};
 use crate::random::PythonRandom;
@@ -26,12 +26,12 @@ use crate::table::{Job, Rates, Throughputs};
 use batch::Batches;
 pub use batch::rescaled;
 pub use ideal::simulate_ideal;
-pub use measures::{Rho, Summary, Window};
+pub use measures::{JobWindow, Rho, RoundSummary};
 pub use progress::{MicroTask, micro_task};
 
 /// A run.
 #[derive(Clone, Debug)]
-pub struct Setup<'a> {
+pub struct RoundSetup<'a> {
     /// The jobs, by arrival.
     pub jobs: &'a [Job],
     /// The throughput table.
@@ -43,7 +43,7 @@ pub struct Setup<'a> {
     /// Options of the policy.
     pub policy: PolicyOptions,
     /// The run ends when all jobs with ids in this window are complete; `None`: when all jobs are.
-    pub window: Option<Window>,
+    pub window: Option<JobWindow>,
     /// Whether the jobs of every round are recorded.
     pub log_rounds: bool,
 }
@@ -65,7 +65,7 @@ pub struct JobOutcome {
     pub rounds: u32,
     /// The number of times that it ran, then did not run in the next round although it was not complete.
     pub preemptions: u32,
-    /// The number of rounds in which it kept its accelerators.
+    /// The number of its rounds with the accelerators of the round before.
     pub leases: u32,
     /// The progress lost to overhead.
     pub lost: Span,
@@ -73,12 +73,12 @@ pub struct JobOutcome {
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct RoundOutcome {
     /// One per job, in order of the ids.
     pub jobs: Vec<JobOutcome>,
     /// The end of the last round.
     pub end: Time,
-    /// The number of rounds in which a job ran.
+    /// The number of rounds with a running job.
     pub rounds: u64,
     /// The number of computations of fractions.
     pub resets: u64,
@@ -86,6 +86,8 @@ pub struct Outcome {
     pub leases: [u64; 2],
     /// Accelerator time in use per type, in microseconds.
     pub busy: Vec<u64>,
+    /// The part of `busy` that overhead used.
+    pub overhead: Vec<u64>,
     /// The number of active jobs at each reset, with its time.
     pub queue: Vec<(Time, u32)>,
     /// The ids of the jobs of each round, ascending, if recorded.
@@ -98,8 +100,8 @@ struct Active {
     last_round: Option<u64>,
 }
 
-struct Run<'a> {
-    setup: &'a Setup<'a>,
+struct RoundRun<'a> {
+    setup: &'a RoundSetup<'a>,
     row: &'a PolicyRow,
     rates: Rates,
     batches: Batches,
@@ -112,14 +114,14 @@ struct Run<'a> {
     next: usize,
     now: Time,
     unfinished: usize,
-    outcome: Outcome,
+    outcome: RoundOutcome,
 }
 
 /// Replays the jobs of `setup` under a policy.
 ///
 /// Errors: missing rows of the table, a job that fits on no worker type, a round that is not above the overhead, and errors of the policy.
-pub fn simulate(setup: &Setup<'_>, row: &PolicyRow) -> Result<Outcome> {
-    let mut run = Run::new(setup, row)?;
+pub fn simulate(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOutcome> {
+    let mut run = RoundRun::new(setup, row)?;
     while run.unfinished > 0 {
         run.arrive();
         if run.active.is_empty() {
@@ -136,7 +138,7 @@ pub fn simulate(setup: &Setup<'_>, row: &PolicyRow) -> Result<Outcome> {
 }
 
 /// Checks the setup: the options, the scale of each job, and whether a type without accelerators is listed.
-fn check(setup: &Setup<'_>, capacity: &[u32]) -> Result<()> {
+fn check(setup: &RoundSetup<'_>, capacity: &[u32]) -> Result<()> {
     let problem = |problem: String| Err(Error::Mismatch { problem });
     if setup.options.round.0 <= setup.options.overhead.lost.0 {
         let lost = setup.options.overhead.lost.seconds();
@@ -155,19 +157,23 @@ fn check(setup: &Setup<'_>, capacity: &[u32]) -> Result<()> {
     }
 }
 
-impl<'a> Run<'a> {
-    fn new(setup: &'a Setup<'a>, row: &'a PolicyRow) -> Result<Run<'a>> {
+impl<'a> RoundRun<'a> {
+    fn new(setup: &'a RoundSetup<'a>, row: &'a PolicyRow) -> Result<RoundRun<'a>> {
         let capacity = setup.cluster.capacity();
         check(setup, &capacity)?;
         let types = capacity.len();
         let kinds = Batches::kinds(setup.jobs);
         let rates = Rates::new(setup.table, setup.jobs, &kinds, &setup.cluster.worker_types, row.packing)?;
         let batches = Batches::new(setup.jobs, &rates)?;
-        let window = setup.window.unwrap_or(Window { from: 0, to: setup.jobs.len() as u32 });
+        let window = setup.window.unwrap_or(JobWindow { from: 0, to: setup.jobs.len() as u32 });
         let one = |job: &Job| JobOutcome { arrival: job.arrival, time: vec![Span(0); types], ..JobOutcome::default() };
-        let outcome =
-            Outcome { jobs: setup.jobs.iter().map(one).collect(), busy: vec![0; types], ..Outcome::default() };
-        Ok(Run {
+        let outcome = RoundOutcome {
+            jobs: setup.jobs.iter().map(one).collect(),
+            busy: vec![0; types],
+            overhead: vec![0; types],
+            ..RoundOutcome::default()
+        };
+        Ok(RoundRun {
             mechanism: Mechanism::new(types, &setup.options, row.packing),
             placement: Placement::default(),
             policy: (row.create)(&setup.policy),
@@ -291,7 +297,7 @@ impl<'a> Run<'a> {
 
     /// Runs a micro-task of a placed entry. Returns its length; adds completed jobs with their ends to `completed`.
     fn run(&mut self, placed: &Placed, completed: &mut Vec<(u32, Time)>) -> Span {
-        let Selected { entry, members, worker_type, scale, .. } = placed.selected;
+        let SelectedEntry { entry, members, worker_type, scale, .. } = placed.selected;
         let index = |id: u32| self.active.binary_search_by_key(&id, |active| active.view.id).unwrap_or_default();
         let first = index(members[0]);
         let mut tasks = [(first, self.rates.alone(self.active[first].view.kind)[worker_type].pico), (0, 0)];
@@ -316,10 +322,13 @@ impl<'a> Run<'a> {
             }
             if lost > 0 {
                 job.lost = Span(job.lost.0 + self.setup.options.overhead.lost.0);
+                self.outcome.overhead[worker_type] +=
+                    self.setup.options.overhead.lost.0 * u64::from(scale) / count as u64;
             }
             active.last_round = Some(self.outcome.rounds);
             active.view.remaining -= task.iterations;
             active.view.done += task.iterations;
+            job.done = active.view.done;
             job.start.get_or_insert(self.now);
             job.time[worker_type] = Span(job.time[worker_type].0 + task.length.0);
             job.rounds += 1;
@@ -353,7 +362,6 @@ impl<'a> Run<'a> {
             let job = &mut self.outcome.jobs[id as usize];
             job.completion = Some(end);
             let Ok(at) = self.active.binary_search_by_key(&id, |active| active.view.id) else { continue };
-            job.done = self.active[at].view.done;
             self.active.remove(at);
             self.mechanism.remove(id);
             self.unfinished -= usize::from(self.setup.window.is_none_or(|window| window.contains(id)));

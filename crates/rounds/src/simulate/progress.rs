@@ -27,7 +27,7 @@ impl MicroTask {
 
 /// Returns the micro-task of a job with `remaining` iterations (in millionths) at a rate of `pico` iterations per 10^12 s.
 ///
-/// It runs whole iterations, as many as fit in the round, or all that remain. If less than one fits, it runs the fraction that fits.
+/// It runs whole iterations, as many as fit in the round, or the rest. If less than one fits, it runs the fraction that fits.
 pub fn micro_task(pico: u64, round: Span, remaining: u64) -> MicroTask {
     let rate = u128::from(pico.max(1));
     let whole = rate * u128::from(round.0) / (TERA * MICRO) * MICRO;

@@ -6,13 +6,13 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputColumn, InputRow, InputRows};
 
 /// The columns of a file.
-pub(super) struct Header {
+pub(super) struct CsvHeader {
     names: Vec<String>,
 }
 
-impl Header {
+impl CsvHeader {
     /// Reads the first row. Errors: [`Error::Trace`] for an empty file, and for a column that is unknown or occurs twice.
-    pub fn read(rows: &mut InputRows, path: &Path, known: &[&str], also: Option<&str>) -> Result<Header> {
+    pub fn read(rows: &mut InputRows, path: &Path, known: &[&str], also: Option<&str>) -> Result<CsvHeader> {
         let Some(row) = rows.read()? else { return Err(Error::trace(path, 1, "", "is empty; expected a header")) };
         let mut names: Vec<String> = Vec::new();
         for at in 0..row.fields() {
@@ -26,7 +26,7 @@ impl Header {
             }
             names.push(name);
         }
-        Ok(Header { names })
+        Ok(CsvHeader { names })
     }
 
     /// Checks that the file has the columns. Errors: [`Error::Trace`] with the missing one.
@@ -34,7 +34,7 @@ impl Header {
         let missing = columns.iter().find(|column| !self.has(column));
         missing.map_or(Ok(()), |column| {
             let problem = format!("has no column '{column}'; it has {}", self.names.join(", "));
-            Err(Error::trace(path, 1, *column, problem))
+            Err(Error::trace(path, 1, column, problem))
         })
     }
 

@@ -7,7 +7,7 @@ use plimsoll_base::rows::{InputRow, InputRows, Separator};
 use plimsoll_base::units::{Span, Time};
 
 use super::Throughputs;
-use super::header::Header;
+use super::header::CsvHeader;
 
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Job {
     /// Its service-level objective, or `None`.
     pub slo: Option<Slo>,
     /// Changes of the batch size; empty for a job of one batch size.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<BatchPhase>,
     /// Whether the batch size at most doubles at a time, one epoch ahead of `phases` (mode `gns`).
     pub gradual: bool,
     /// The running time alone with all changes of the batch size, if the file states it.
@@ -47,7 +47,7 @@ pub struct Slo {
 
 /// Consecutive epochs at one batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Phase {
+pub struct BatchPhase {
     /// The batch size.
     pub batch: u32,
     /// The number of epochs.
@@ -110,7 +110,7 @@ const COLUMNS: &[&str] = &[
 /// without rows in the table, jobs that are not in order.
 pub fn read_jobs(path: &Path, table: &Throughputs, options: &JobOptions<'_>) -> Result<Vec<Job>> {
     let mut rows = InputRows::open(path, Separator::Comma)?;
-    let header = Header::read(&mut rows, path, COLUMNS, None)?;
+    let header = CsvHeader::read(&mut rows, path, COLUMNS, None)?;
     let arrival = if matches!(options.arrivals, Arrivals::PerHour(_)) { "unit_arrival" } else { "arrival_s" };
     let needed: &[&str] = if options.arrivals == Arrivals::AtOnce { &["job_type"] } else { &["job_type", arrival] };
     header.require(path, needed)?;
@@ -129,7 +129,7 @@ pub fn read_jobs(path: &Path, table: &Throughputs, options: &JobOptions<'_>) -> 
 }
 
 fn read_job(
-    header: &Header,
+    header: &CsvHeader,
     row: &InputRow<'_>,
     table: &Throughputs,
     options: &JobOptions<'_>,
@@ -201,15 +201,15 @@ fn read_job(
     })
 }
 
-fn phases(header: &Header, row: &InputRow<'_>) -> Result<Vec<Phase>> {
+fn phases(header: &CsvHeader, row: &InputRow<'_>) -> Result<Vec<BatchPhase>> {
     let expected = "epochs by batch size such as 10x11 20x10";
     let text = header.text(row, "batch_sizes")?;
     let phase = |word: &str| {
         let (batch, epochs) = word.split_once('x')?;
-        let phase = Phase { batch: batch.parse().ok()?, epochs: epochs.parse().ok()? };
+        let phase = BatchPhase { batch: batch.parse().ok()?, epochs: epochs.parse().ok()? };
         (phase.batch > 0 && phase.epochs > 0).then_some(phase)
     };
-    let phases: Option<Vec<Phase>> = text.split_whitespace().map(phase).collect();
+    let phases: Option<Vec<BatchPhase>> = text.split_whitespace().map(phase).collect();
     let phases = phases.ok_or_else(|| header.wrong(row, "batch_sizes", "is not accepted", expected))?;
     let total: u64 = phases.iter().map(|phase| u64::from(phase.epochs)).sum();
     let epochs = header.integer(row, "epochs", 1, u64::from(u32::MAX), "a whole number from 1 on")?;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputRow, InputRows, Separator};
 
-use header::Header;
-pub use jobs::{Arrivals, Job, JobOptions, Phase, Slo, read_jobs};
+use header::CsvHeader;
+pub use jobs::{Arrivals, BatchPhase, Job, JobOptions, Slo, read_jobs};
 pub use rates::{PairRate, Rates};
 
 /// A rate: iterations per second as a float for solvers, and per 10^12 s as an integer for progress.
@@ -33,15 +33,15 @@ impl Rate {
 }
 
 /// The key of a row: job type, scale, worker type, whether consolidated, and the co-located job type (empty: alone).
-type Key = (String, u32, String, bool, String);
+type RowKey = (String, u32, String, bool, String);
 
 /// A throughput table.
 #[derive(Clone, Debug, Default)]
 pub struct Throughputs {
     path: PathBuf,
-    rows: BTreeMap<Key, (Rate, u64)>,
+    rows: BTreeMap<RowKey, (Rate, u64)>,
     worker_types: Vec<String>,
-    /// The number of pair rows whose rate is above the rate alone.
+    /// The number of pair rows with a rate above the rate alone.
     pub faster_in_pair: usize,
 }
 
@@ -62,7 +62,7 @@ impl Throughputs {
     /// listed in one direction only; no rows.
     pub fn read(path: &Path, only: Option<(&str, &str)>) -> Result<Throughputs> {
         let mut rows = InputRows::open(path, Separator::Comma)?;
-        let header = Header::read(&mut rows, path, COLUMNS, only.map(|(column, _)| column))?;
+        let header = CsvHeader::read(&mut rows, path, COLUMNS, only.map(|(column, _)| column))?;
         header.require(path, &["job_type", "worker_type", "iterations_per_s"])?;
         let mut table = Throughputs { path: path.to_owned(), ..Throughputs::default() };
         while let Some(row) = rows.read()? {
@@ -77,7 +77,7 @@ impl Throughputs {
         table.finish()
     }
 
-    fn add(&mut self, header: &Header, row: &InputRow<'_>) -> Result<()> {
+    fn add(&mut self, header: &CsvHeader, row: &InputRow<'_>) -> Result<()> {
         let consolidated = match header.text(row, "consolidated")? {
             "" | "1" => true,
             "0" => false,
@@ -155,12 +155,12 @@ impl Throughputs {
     }
 
     /// Returns the nearest rows of a missing key: other scales and worker types of the job type, then similar job types.
-    fn nearest(&self, key: &Key) -> String {
+    fn nearest(&self, key: &RowKey) -> String {
         let model = |name: &str| name.rsplit_once('-').map_or(name, |(model, _)| model).to_owned();
-        let distance = |other: &Key| {
+        let distance = |other: &RowKey| {
             (other.0 != key.0, model(&other.0) != model(&key.0), other.2 != key.2, other.1.abs_diff(key.1))
         };
-        let mut alone: Vec<(&Key, u64)> =
+        let mut alone: Vec<(&RowKey, u64)> =
             self.rows.iter().filter(|(other, _)| other.4.is_empty()).map(|(other, (_, line))| (other, *line)).collect();
         alone.sort_by_key(|(other, line)| (distance(other), *line));
         let shown: Vec<String> =
@@ -169,7 +169,7 @@ impl Throughputs {
     }
 }
 
-fn label((job, scale, worker, consolidated, partner): &Key) -> String {
+fn label((job, scale, worker, consolidated, partner): &RowKey) -> String {
     let spread = if *consolidated { "" } else { ", spread" };
     let beside = if partner.is_empty() { String::new() } else { format!(" beside {partner}") };
     format!("{job} of scale {scale} on {worker}{spread}{beside}")

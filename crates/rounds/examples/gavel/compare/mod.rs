@@ -6,7 +6,7 @@ mod shockwave;
 mod small;
 
 pub use rows::{Filter, Row, read_rows};
-pub use runs::{Key, Runs};
+pub use runs::{Runs, Simulation};
 pub use shockwave::shockwave;
 pub use small::hierarchical;
 
@@ -96,7 +96,7 @@ pub fn compare(
     out: &mut impl Write,
 ) -> std::io::Result<()> {
     for row in rows {
-        let keys = Key::of_row(group, row);
+        let keys = Simulation::of_row(group, row);
         let label = keys.first().map(|key| key.label()).unwrap_or_default();
         let name = format!("{group} {} {label} seed {}", row.text("figure"), row.text("seed"));
         let mut values: Vec<(String, f64, f64, Option<f64>)> = Vec::new();
@@ -125,7 +125,7 @@ pub fn compare(
                 }
             }
             "ftf" => {
-                let isolated = Key { policy: "isolated".to_owned(), ..keys[0].clone() };
+                let isolated = Simulation { policy: "isolated".to_owned(), ..keys[0].clone() };
                 let Some(ours) = runs.mean_ratio(&keys[0], &isolated) else { continue };
                 let stable = runs.is_steady(&keys[0]) && runs.is_steady(&isolated);
                 values.push((String::new(), ours, row.number("mean_ratio_to_isolated"), stable.then_some(0.04)));

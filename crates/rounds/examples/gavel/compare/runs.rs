@@ -10,17 +10,17 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::Span;
 use plimsoll_rounds::mechanism::{Cluster, Options};
 use plimsoll_rounds::policies::{Bottlenecks, PolicyOptions, policy};
-use plimsoll_rounds::simulate::{Outcome, Setup, Summary, Window, simulate, simulate_ideal};
+use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate, simulate_ideal};
 use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
 
 use super::Row;
 
 /// The jobs over which means are computed.
-const WINDOW: Window = Window { from: 4000, to: 5000 };
+const WINDOW: JobWindow = JobWindow { from: 4000, to: 5000 };
 
 /// One simulation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct Simulation {
     /// `single`, `multi` or `multi_priorities`.
     pub trace: String,
     /// The policy.
@@ -39,9 +39,9 @@ pub struct Key {
     pub cluster: [u32; 3],
 }
 
-impl Key {
+impl Simulation {
     /// Returns the simulations of a published row, one per seed.
-    pub fn of_row(group: &str, row: &Row) -> Vec<Key> {
+    pub fn of_row(group: &str, row: &Row) -> Vec<Simulation> {
         let figure = row.text("figure");
         let trace = match (group, figure) {
             ("priorities", _) => "multi_priorities",
@@ -56,7 +56,7 @@ impl Key {
             cluster.iter_mut().zip(counts).for_each(|(own, count)| *own = count);
         }
         let ideal = row.text("ideal") == "1";
-        let key = |&seed: &u64| Key {
+        let key = |&seed: &u64| Simulation {
             trace: trace.to_owned(),
             policy: row.text("policy").to_owned(),
             milli: row
@@ -82,13 +82,13 @@ impl Key {
         format!("{} {size}{}", self.policy, if self.round == 360 && !self.ideal { "" } else { &round })
     }
 
-    fn run(&self, table: &Throughputs, jobs: &[Job]) -> Result<Outcome> {
+    fn run(&self, table: &Throughputs, jobs: &[Job]) -> Result<RoundOutcome> {
         let row = policy(&self.policy)?;
         let types: Vec<usize> = (0..3).filter(|&j| self.cluster[j] > 0).collect();
         let names: Vec<&str> = types.iter().map(|&j| ["v100", "p100", "k80"][j]).collect();
         let counts: Vec<u32> = types.iter().map(|&j| self.cluster[j]).collect();
         let cluster = Cluster::single(&names, &counts);
-        let setup = Setup {
+        let setup = RoundSetup {
             jobs,
             table,
             cluster: &cluster,
@@ -107,15 +107,15 @@ struct Result_ {
     seconds: f64,
     times: Vec<f64>,
     weights: Vec<u32>,
-    summary: Summary,
+    summary: RoundSummary,
 }
 
 /// All simulations.
-pub struct Runs(BTreeMap<Key, std::result::Result<Result_, String>>);
+pub struct Runs(BTreeMap<Simulation, std::result::Result<Result_, String>>);
 
 impl Runs {
     /// Runs all simulations.
-    pub fn compute(folder: &Path, mut keys: Vec<Key>, threads: usize) -> Result<Runs> {
+    pub fn compute(folder: &Path, mut keys: Vec<Simulation>, threads: usize) -> Result<Runs> {
         keys.sort();
         keys.dedup();
         // The slowest runs begin first.
@@ -123,15 +123,15 @@ impl Runs {
         let table = Throughputs::read(&folder.join("throughputs_simulation.csv"), None)?;
         let (queue, done) = (Mutex::new(keys.into_iter()), Mutex::new(BTreeMap::new()));
         let work = || {
-            loop {
-                let Some(key) = queue.lock().ok().and_then(|mut queue| queue.next()) else { break };
+            let next = || queue.lock().ok().and_then(|mut queue| queue.next());
+            while let Some(key) = next() {
                 let begin = Instant::now();
                 let arrivals = if key.milli == 0 { Arrivals::AtOnce } else { Arrivals::PerHour(key.milli) };
                 let options = JobOptions { arrivals, reference: "v100", single: false, at_most: key.jobs };
                 let path = folder.join(format!("trace_{}_seed{}.csv", key.trace, key.seed));
                 let result = read_jobs(&path, &table, &options).and_then(|jobs| {
                     let outcome = key.run(&table, &jobs)?;
-                    let window = if key.milli == 0 { Window { from: 0, to: jobs.len() as u32 } } else { WINDOW };
+                    let window = if key.milli == 0 { JobWindow { from: 0, to: jobs.len() as u32 } } else { WINDOW };
                     let names = ["v100", "p100", "k80"];
                     let cluster = Cluster::single(&names[..outcome.busy.len()], &key.cluster[..outcome.busy.len()]);
                     let within = &jobs[window.from as usize..window.to as usize];
@@ -151,17 +151,17 @@ impl Runs {
         Ok(Runs(done.into_inner().unwrap_or_default()))
     }
 
-    fn get(&self, key: &Key) -> Option<&Result_> {
+    fn get(&self, key: &Simulation) -> Option<&Result_> {
         self.0.get(key)?.as_ref().ok()
     }
 
-    fn mean_over(&self, keys: &[Key], value: impl Fn(&Result_) -> f64) -> Option<f64> {
+    fn mean_over(&self, keys: &[Simulation], value: impl Fn(&Result_) -> f64) -> Option<f64> {
         let values: Option<Vec<f64>> = keys.iter().map(|key| self.get(key).map(&value)).collect();
         values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
     }
 
     /// Returns the mean completion time over seeds in hours, of all jobs or those of a weight.
-    pub fn mean_h(&self, keys: &[Key], weight: Option<u32>) -> Option<f64> {
+    pub fn mean_h(&self, keys: &[Simulation], weight: Option<u32>) -> Option<f64> {
         self.mean_over(keys, |run| {
             let own = run.times.iter().zip(&run.weights).filter(|(_, own)| weight.is_none_or(|weight| weight == **own));
             let times: Vec<f64> = own.map(|(time, _)| *time).collect();
@@ -170,24 +170,24 @@ impl Runs {
     }
 
     /// Returns the mean makespan over seeds in hours.
-    pub fn makespan_h(&self, keys: &[Key]) -> Option<f64> {
+    pub fn makespan_h(&self, keys: &[Simulation]) -> Option<f64> {
         self.mean_over(keys, |run| run.summary.makespan_s / 3600.0)
     }
 
     /// Returns quantiles in hours.
-    pub fn quantiles_h(&self, key: &Key) -> Option<[f64; 7]> {
+    pub fn quantiles_h(&self, key: &Simulation) -> Option<[f64; 7]> {
         self.get(key).map(|run| run.summary.quantiles_s.map(|value| value / 3600.0))
     }
 
     /// Returns the mean over jobs of the ratio of completion times.
-    pub fn mean_ratio(&self, key: &Key, isolated: &Key) -> Option<f64> {
+    pub fn mean_ratio(&self, key: &Simulation, isolated: &Simulation) -> Option<f64> {
         let (own, base) = (self.get(key)?, self.get(isolated)?);
         let ratios: f64 = own.times.iter().zip(&base.times).map(|(own, base)| own / base).sum();
         Some(ratios / own.times.len() as f64)
     }
 
     /// Returns whether a run is at most 1.25 times as slow as 17.4 h (single) or 17.3 h (multi), or 24 h for agnostic policies.
-    pub fn is_steady(&self, key: &Key) -> bool {
+    pub fn is_steady(&self, key: &Simulation) -> bool {
         let base = if matches!(key.policy.as_str(), "isolated" | "max_min_fairness" | "finish_time_fairness") {
             23.5
         } else {
@@ -197,7 +197,7 @@ impl Runs {
     }
 
     /// Returns the time of the runs.
-    pub fn seconds(&self, keys: &[Key]) -> f64 {
+    pub fn seconds(&self, keys: &[Simulation]) -> f64 {
         keys.iter().filter_map(|key| self.get(key)).map(|run| run.seconds).sum()
     }
 
