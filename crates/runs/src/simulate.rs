@@ -17,6 +17,7 @@ use crate::wait_log::{NoObserver, Observer};
 use plimsoll_base::error::Result;
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
+use super::mix;
 use plimsoll_control::settings::ControlPlan;
 use plimsoll_metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
 use plimsoll_policies::{NamedPolicy, Policy, Setup};
@@ -39,6 +40,8 @@ pub struct Simulation<'a> {
     pub cluster: &'a ClusterSpec,
     /// The file of weights, if there is one.
     pub weights: Option<&'a Pinned>,
+    /// The trace whose tasks define fragments; absent: the workload.
+    pub mix: Option<&'a Pinned>,
     /// Engine options.
     pub options: &'a Options,
     /// The control plane between scheduler and machines, if there is one.
@@ -125,9 +128,7 @@ pub fn simulate_observed(
         source = Box::new(WithServices::new(source, simulation.services)?);
     }
     let mut environment = RunEnvironment::new(simulation.cluster, simulation.weights, source.dims())?;
-    if let Some(hardware) = &mut environment.cluster.hardware {
-        hardware.measure_by(simulation.supply.mix()?);
-    }
+    mix::define_fragments(simulation, &mut environment.cluster)?;
     let mut policy_object = environment.policy(policy, simulation.options.placement)?;
     if let Some(intervention) = simulation.intervention {
         policy_object = intervention.policy(policy_object);

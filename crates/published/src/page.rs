@@ -1,0 +1,166 @@
+//! The table of judged numbers as CSV, and the generated page.
+
+use std::fmt::Write;
+
+use super::evaluate::{Judged, Verdict};
+use super::numbers::Kind;
+use super::target::Target;
+use plimsoll_metrics::Interval;
+
+/// The counts of verdicts: within, outside, not run.
+pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for judged in judged {
+        counts[match judged.verdict {
+            Verdict::Within => 0,
+            Verdict::Outside => 1,
+            Verdict::NotRun(_) => 2,
+        }] += 1;
+    }
+    counts
+}
+
+/// Formats a value with up to ten significant digits.
+pub(crate) fn shown(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = 9 - value.abs().log10().floor() as i32;
+    let text = format!("{value:.*}", digits.clamp(0, 12) as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn ours(judged: &Judged) -> String {
+    match (&judged.exact, judged.ours) {
+        (Some(exact), _) => exact.clone(),
+        (None, Some(Interval { mean, .. })) => shown(mean),
+        (None, None) => String::new(),
+    }
+}
+
+/// Formats the interval of our value; empty for a single run.
+fn interval(judged: &Judged) -> String {
+    match judged.ours {
+        Some(Interval { low: Some(low), high: Some(high), n, .. }) if n > 1 => {
+            format!("{} to {}", shown(low), shown(high))
+        }
+        _ => String::new(),
+    }
+}
+
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+/// Returns the table of all numbers of the targets as CSV.
+pub fn csv(targets: &[Target], judged: &[Vec<Judged>]) -> String {
+    let mut text = "target,id,plan,with,reading,ours,interval,seeds,published,unit,tolerance,kind,verdict,reason,source\n".to_owned();
+    for (target, judged) in targets.iter().zip(judged) {
+        for one in judged {
+            let row = &one.row;
+            let seeds = one.ours.map_or(String::new(), |ours| ours.n.to_string());
+            let fields = [
+                &target.name,
+                &row.id,
+                &row.plan,
+                &row.with,
+                &row.reading,
+                &ours(one),
+                &interval(one),
+                &seeds,
+                &row.value,
+                &row.unit,
+                &row.tolerance_text,
+                row.kind.name(),
+                one.verdict.name(),
+                &one.reason,
+                &row.source,
+            ];
+            text += &fields.map(field).join(",");
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The columns of counts in tables of the page.
+fn count_cells(counts: [usize; 3]) -> String {
+    let [within, outside, not_run] = counts;
+    format!("{within} | {outside} | {not_run}")
+}
+
+/// Returns the page about all targets in Markdown.
+pub fn page(targets: &[Target], judged: &[Vec<Judged>]) -> String {
+    let of_kind = |judged: &[Judged], kind: Kind| counts(judged.iter().filter(|one| one.row.kind == kind));
+    let all: Vec<&Judged> = judged.iter().flatten().collect();
+    let published = counts(all.iter().copied().filter(|one| one.row.kind == Kind::Published));
+    let ran = published[0] + published[1];
+    let mut text = String::from(
+        "<!-- made by `plimsoll published --page docs/published.md` -->\n# Published results of other groups\n\n\
+         This page shows numbers of other groups beside ours: results that Plimsoll was not built for. Each number has a tolerance that was\n\
+         fixed before the first run. `plimsoll published NAME` repeats a table.\n\n\
+         ```sh\nplimsoll published fgd --data DATA\n```\n\n",
+    );
+    let _ = write!(
+        text,
+        "{} of {ran} published numbers that were run are within their tolerance; {} were not run because their input is not available.\n\n\
+         | target | published: within | outside | not run | own and derived: within | outside | not run |\n|---|---|---|---|---|---|---|\n",
+        published[0], published[2]
+    );
+    for (target, judged) in targets.iter().zip(judged) {
+        let others = counts(judged.iter().filter(|one| one.row.kind != Kind::Published));
+        let _ = writeln!(
+            text,
+            "| [{}](#{}) | {} | {} |",
+            target.name,
+            target.name,
+            count_cells(of_kind(judged, Kind::Published)),
+            count_cells(others)
+        );
+    }
+    text += "\n- `published`: printed in a paper or stored by its authors. `own` and `derived`: computed by an independent program that follows the\n  \
+             same protocol. Only the first kind counts as published.\n\
+             - `not run`: an input is missing, or differs from the declared one.\n\
+             - Our value is a mean with a 95 % confidence interval where there are seeds.\n";
+    for (target, judged) in targets.iter().zip(judged) {
+        text += &section(target, judged);
+    }
+    text
+}
+
+/// Returns the section of a target.
+fn section(target: &Target, judged: &[Judged]) -> String {
+    let mut text = format!("\n<a id=\"{}\"></a>\n\n## {}\n\n{}\n", target.name, target.title, target.source.trim());
+    if !target.note.is_empty() {
+        text += &format!("\n{}\n", target.note.trim());
+    }
+    if !target.parameters.is_empty() {
+        text += "\nParameters that the paper does not give:\n\n| parameter | chosen | effect of its range |\n|---|---|---|\n";
+        for parameter in &target.parameters {
+            let _ = writeln!(text, "| {} | {} | {} |", parameter.name, parameter.chosen, parameter.effect);
+        }
+    }
+    text += "\n| number | ours | published | unit | tolerance | kind | verdict |\n|---|---|---|---|---|---|---|\n";
+    for one in judged {
+        let row = &one.row;
+        let spread = match interval(one) {
+            interval if interval.is_empty() => String::new(),
+            interval => format!(" ({interval})"),
+        };
+        let verdict = match &one.verdict {
+            Verdict::Outside => format!("outside: {}", one.reason),
+            verdict => verdict.name().to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {}{spread} | {} | {} | {} | {} | {verdict} |",
+            row.id,
+            ours(one),
+            row.value,
+            row.unit,
+            row.tolerance_text,
+            row.kind.name()
+        );
+    }
+    text
+}
