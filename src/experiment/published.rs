@@ -1,6 +1,6 @@
 //! Executes the plans and instances of published results: one run or allocation each, without tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use plimsoll_published::{JobOutcome, Outcome, Runner};
@@ -31,6 +31,8 @@ struct JobLog<'a> {
     deadlines: HashMap<JobId, Time>,
     /// The tasks of each job that were launched and ran to their end or to that of the run.
     launched: HashMap<String, u64>,
+    /// The same by user and machine.
+    on: BTreeMap<(usize, u32), u64>,
     jobs: Vec<(Time, JobId, JobOutcome)>,
     check: &'a (dyn Fn() -> Result<()> + Sync),
 }
@@ -52,6 +54,8 @@ impl Recorder for JobLog<'_> {
             let mut name = String::new();
             tasks.name.render(&mut name);
             *self.launched.entry(name).or_default() += u64::from(tasks.count);
+            let machine = tasks.machine.map_or(0, |machine| machine.0);
+            *self.on.entry((tasks.user.index(), machine)).or_default() += u64::from(tasks.count);
         }
         Ok(())
     }
@@ -102,18 +106,20 @@ impl Runner for PlanRunner<'_> {
             users: Vec::new(),
             deadlines: HashMap::new(),
             launched: HashMap::new(),
+            on: BTreeMap::new(),
             jobs: Vec::new(),
             check: self.check,
         };
         let RunEnvironment { cluster, weights } = environment;
         engine::run(&mut *source, &mut *policy, cluster, weights, &options, &mut log)?;
-        let JobLog { mut jobs, launched, .. } = log;
+        let JobLog { mut jobs, launched, on, users, .. } = log;
+        let launches = on.into_iter().map(|((user, machine), tasks)| (users[user].clone(), machine, tasks)).collect();
         jobs.sort_by_key(|(submit, job, _)| (*submit, *job));
         let jobs = jobs.into_iter().map(|(.., job)| {
             let launched = launched.get(&job.job).copied().unwrap_or_default();
             JobOutcome { launched, ..job }
         });
-        Ok(Outcome { jobs: jobs.collect(), ..Outcome::default() })
+        Ok(Outcome { jobs: jobs.collect(), launches, ..Outcome::default() })
     }
 
     fn solve(&self, instance: &Path, policy: &str) -> Result<Outcome> {

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+use super::models;
 use super::numbers::NumberRow;
 use super::outcome::Outcome;
 use super::parameters::Parameters;
@@ -190,7 +191,8 @@ fn execute(target: &Target, (_, plan, parameters): &RunKey, folder: &Path, runne
             let policy = policy.ok_or_else(|| Error::plan("with", "no policy", "policy=NAME"))?;
             runner.solve(&folder.join(parameters.text("instance")?), policy)?
         }
-        other => return Err(Error::plan("plan.model", format!("'{other}'"), "plan or solve")),
+        "time-sharing" => models::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
+        other => return Err(Error::plan("plan.model", format!("'{other}'"), "plan, solve or time-sharing")),
     };
     Ok(Outcome { folder: folder.to_owned(), ..outcome })
 }

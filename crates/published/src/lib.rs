@@ -12,6 +12,7 @@
 
 mod digest;
 mod evaluate;
+mod models;
 mod numbers;
 mod outcome;
 mod page;

@@ -32,6 +32,8 @@ pub struct Outcome {
     pub jobs: Vec<JobOutcome>,
     /// The folder of the inputs.
     pub folder: PathBuf,
+    /// The tasks that were launched and not stopped, by user and machine.
+    pub launches: Vec<(String, u32, u64)>,
     /// The static allocation of an instance: the exact tasks of each user.
     pub allocation: Vec<(String, num_rational::BigRational)>,
 }

@@ -35,7 +35,7 @@ struct Run<'a> {
 type Compute = fn(&Run) -> Result<Option<f64>>;
 
 /// All readings of runs: the name with its argument, and the function.
-const READINGS: [(&str, &str, Compute); 20] = [
+const READINGS: [(&str, &str, Compute); 24] = [
     ("mean_completion_s", "", |run| Ok(mean(run.outcome, completion))),
     ("mean_wait_s", "", |run| Ok(mean(run.outcome, wait_by_work))),
     ("mean_first_wait_s", "", |run| Ok(mean(run.outcome, first_wait))),
@@ -44,12 +44,20 @@ const READINGS: [(&str, &str, Compute); 20] = [
     ("last_start_s", "", |run| Ok(last(run.outcome, |job| job.start))),
     ("completion_at", "PART", |run| Ok(quantile(run.outcome, number(run.argument)?))),
     ("bounded_slowdown", "", |run| Ok(mean(run.outcome, bounded_slowdown))),
-    ("utilisation_to_last_start", "PROCESSORS", |run| utilisation(run.outcome, run.argument)),
+    ("utilisation_to_last_start", "", |run| utilisation(run.outcome)),
     ("jobs_finished", "", |run| Ok(Some(count(run.outcome, |job| job.finish.is_some())))),
     ("jobs_in_time", "", |run| Ok(Some(count(run.outcome, in_time)))),
     ("share_in_time", "", |run| {
         Ok(Some(count(run.outcome, in_time) / count(run.outcome, |job| job.deadline.is_some())))
     }),
+    ("jobs_feasible", "", |run| Ok(Some(count(run.outcome, is_feasible)))),
+    ("share_feasible", "", |run| {
+        Ok(Some(count(run.outcome, is_feasible) / count(run.outcome, |job| job.deadline.is_some())))
+    }),
+    ("mean_completion_of", "USER", |run| {
+        Ok(mean(run.outcome, |job| completion(job).filter(|_| job.user == run.argument)))
+    }),
+    ("started_on", "USER|MACHINE", started_on),
     ("completion_s", "JOB", |run| Ok(job(run.outcome, run.argument).and_then(completion))),
     ("start_s", "JOB", |run| Ok(job(run.outcome, run.argument).and_then(|job| Some(seconds(job.start?))))),
     ("finish_s", "JOB", |run| Ok(job(run.outcome, run.argument).and_then(|job| Some(seconds(job.finish?))))),
@@ -118,6 +126,19 @@ fn in_time(job: &JobOutcome) -> bool {
     matches!((job.finish, job.deadline), (Some(finish), Some(deadline)) if finish <= deadline)
 }
 
+/// Returns whether a job that starts at its submission and keeps its tasks ends by its deadline.
+fn is_feasible(job: &JobOutcome) -> bool {
+    matches!((job.work, job.deadline), (Some(work), Some(deadline)) if job.submit + work <= deadline)
+}
+
+/// Returns the number of tasks of a user that were launched on a machine.
+fn started_on(run: &Run) -> Result<Option<f64>> {
+    let (user, machine) = run.argument.split_once('|').ok_or_else(|| wrong_form(run))?;
+    let machine: u32 = machine.parse().map_err(|_| wrong_form(run))?;
+    let on = run.outcome.launches.iter().filter(|(name, at, _)| name == user && *at == machine);
+    Ok(Some(on.map(|(.., tasks)| *tasks as f64).sum()))
+}
+
 fn count(outcome: &Outcome, is_counted: impl Fn(&JobOutcome) -> bool) -> f64 {
     outcome.jobs.iter().filter(|job| is_counted(job)).count() as f64
 }
@@ -141,14 +162,19 @@ fn quantile(outcome: &Outcome, part: f64) -> Option<f64> {
     times.get((part * times.len() as f64).floor() as usize).copied()
 }
 
-/// Returns the work of all jobs over the processors times the time from the first submission to the last start. The work of a job is that
-/// of its tasks: processors times run time.
-fn utilisation(outcome: &Outcome, processors: &str) -> Result<Option<f64>> {
-    let processors = number(processors)?;
-    let work: Option<f64> = outcome.jobs.iter().map(|job| job.work.map(seconds)).sum();
+/// Returns the work of all jobs over the processors times the time from the first submission to the last start. Work and processors are
+/// those of the prepared file `work.csv`.
+fn utilisation(outcome: &Outcome) -> Result<Option<f64>> {
+    let sheet = Sheet::read(&outcome.folder.join("work.csv"))?;
+    let mut works: HashMap<&str, f64> = HashMap::new();
+    for row in 0..sheet.rows() {
+        works.insert(sheet.text(row, "job")?, sheet.number(row, "processor_s")?);
+    }
+    let work: Option<f64> = outcome.jobs.iter().map(|job| works.get(job.job.as_str()).copied()).sum();
     let first = outcome.jobs.iter().map(|job| job.submit).min().map(seconds);
     let last = last(outcome, |job| job.start);
-    Ok(work.zip(first.zip(last)).map(|(work, (first, last))| work / (processors * (last - first))))
+    let parts = work.zip(works.get("all")).zip(first.zip(last));
+    Ok(parts.map(|((work, processors), (first, last))| work / (processors * (last - first))))
 }
 
 /// Returns the mean per cent of GPUs allocated when the submitted jobs have asked for this per cent of all GPUs, rounded to two decimals.
@@ -203,7 +229,8 @@ fn value_of(job: &JobOutcome, name: &str) -> Result<Option<f64>> {
     })
 }
 
-/// Returns the expected values of jobs in a table of the data folder: the rows with the texts of `filters`, by name of the job.
+/// Returns the expected values of jobs in a table of the data folder: the rows with the texts of `filters`, by name of the job. `a-b` is the
+/// difference of two columns.
 fn expected(data: &DataFolder, file: &str, job: &str, column: &str, filters: &[&str]) -> Result<HashMap<String, f64>> {
     let sheet = data.sheet(file)?;
     let mut values = HashMap::new();
@@ -215,7 +242,11 @@ fn expected(data: &DataFolder, file: &str, job: &str, column: &str, filters: &[&
                 continue 'rows;
             }
         }
-        values.insert(sheet.text(row, job)?.to_owned(), sheet.number(row, column)?);
+        let value = match column.split_once('-') {
+            None => sheet.number::<f64>(row, column)?,
+            Some((column, less)) => sheet.number::<f64>(row, column)? - sheet.number::<f64>(row, less)?,
+        };
+        values.insert(sheet.text(row, job)?.to_owned(), value);
     }
     Ok(values)
 }
@@ -294,7 +325,7 @@ mod tests {
         write("trace.csv", "job,gpu\na,0.5\nb,0\nc,2\nd,1\n");
         let start = [Some(0), Some(1), None, Some(3)];
         let jobs = ["a", "b", "c", "d"].iter().zip(start).map(|(name, start)| job_of(name, 0, start, None)).collect();
-        let outcome = Outcome { jobs, folder: dir.path().to_owned(), allocation: Vec::new() };
+        let outcome = Outcome { jobs, folder: dir.path().to_owned(), ..Outcome::default() };
         let at = |percent: &str| allocated_at(&outcome, percent).expect("readable");
         assert_eq!([at("25"), at("125"), at("175")], [Some(25.0), Some(25.0), Some(75.0)]);
         assert_eq!((at("26"), at("90")), (Some(25.0), None));

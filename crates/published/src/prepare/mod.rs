@@ -8,6 +8,7 @@ mod jobs;
 mod pai;
 mod sheet;
 mod swf;
+mod vtc;
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +22,14 @@ pub use sheet::{Sheet, write};
 type Rule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
 
 /// All rules by name.
-const RULES: [(&str, Rule); 5] = [
+const RULES: [(&str, Rule); 7] = [
     ("", |_, _, _| Ok(())),
     ("fgd", fgd::prepare),
     ("pai", pai::prepare),
     ("swf", swf::prepare),
     ("elasticflow", jobs::elasticflow),
+    ("muri", jobs::muri),
+    ("vtc", vtc::prepare),
 ];
 
 /// The data folder of the user with the declared files of a target.

@@ -30,6 +30,11 @@ impl Sheet {
         self.rows.len()
     }
 
+    /// Returns whether there is a column with this name.
+    pub fn has(&self, column: &str) -> bool {
+        self.header.iter().any(|name| name == column)
+    }
+
     /// Returns a field. Errors: there is no such column.
     pub fn text(&self, row: usize, column: &str) -> Result<&str> {
         let at = self.header.iter().position(|name| name == column).ok_or_else(|| {

@@ -6,8 +6,8 @@
 //! In every round until the chosen set fits, each other waiting set with room starts if it ends by its estimate before the shadow time, in
 //! the order of submission. There is no rule for spare amounts: a set that is too long never passes, even beside the reservation.
 //!
-//! Source: the simulator of Zhang et al., RLScheduler, SC 2020. A round applies all events of an instant; the source applies them one by
-//! one, arrivals first. Placement is `pooled`. Cost of a round: O(w log w) per decision for w waiting sets, and O(r log r) for r running
+//! Source: the simulator of Zhang et al., RLScheduler, SC 2020. As there, the events of an instant are applied one by one, arrivals before
+//! ends, with a round after each. Placement is `pooled`. Cost of a round: O(w log w) per decision for w waiting sets, and O(r log r) for r running
 //! sets when a set is found blocked.
 
 use super::backfill::POOL;

@@ -47,6 +47,13 @@ impl OnBlocked {
     }
 }
 
+impl OnBlocked {
+    /// Returns whether a choice is final, so that the events of an instant are applied one by one.
+    pub fn is_final(self) -> bool {
+        matches!(self, OnBlocked::Hold | OnBlocked::HoldBackfill)
+    }
+}
+
 impl From<named::OnBlocked> for OnBlocked {
     fn from(rule: named::OnBlocked) -> OnBlocked {
         match rule {
