@@ -75,6 +75,7 @@ mod paper_machines;
 mod parity;
 mod preemption_limits;
 mod property;
+mod published;
 mod queues;
 mod queues_wrong;
 mod queues_yarn;

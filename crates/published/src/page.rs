@@ -125,8 +125,23 @@ pub fn page(targets: &[Target], judged: &[Vec<Judged>]) -> String {
     for (target, judged) in targets.iter().zip(judged) {
         text += &section(target, judged);
     }
-    text
+    text + OWN_TARGETS
 }
+
+/// The section on targets of the reader.
+const OWN_TARGETS: &str = "\n## Add numbers\n\n\
+A target is a folder with `target.toml`, plans, and `numbers.csv`. `plimsoll published --targets DIR` reads another folder of targets. A row\n\
+for another trace, policy or rate needs no change of a plan:\n\n\
+| column | content |\n|---|---|\n\
+| `id` | a unique name: small letters, digits and `_` |\n\
+| `plan` | a plan of `target.toml`; empty if the reading is an expression on other ids |\n\
+| `with` | parameters, separated by `;`: `NAME=VALUE` of the preparation, `set KEY=VALUE` of the plan, `policy=NAME`, `seed=N` or `seed=FROM..TO` |\n\
+| `reading` | the number that is read from the run; an unknown name is an error that lists all |\n\
+| `value` | the published value: a number, a fraction, or `>`, `>=`, `<`, `<=` with a number |\n\
+| `unit`, `source` | texts |\n\
+| `tolerance` | `exact`, a distance (`0.01`), or a part of the value (`0.1 %`) |\n\
+| `kind` | `published`, `own` or `derived` |\n\n\
+`-o DIR` keeps the prepared inputs beside a copy of each plan, so that `plimsoll run` executes it in that folder.\n";
 
 /// Returns the section of a target.
 fn section(target: &Target, judged: &[Judged]) -> String {

@@ -7,6 +7,7 @@
 mod events;
 mod order;
 mod rounds;
+mod slots;
 
 use std::path::Path;
 
@@ -35,6 +36,8 @@ pub struct TimeSharing {
     pub cost: f64,
     /// The length of a round in seconds; without it, decisions are taken at every event.
     pub round_s: Option<f64>,
+    /// The length of a slot in seconds: events are joined and starts cost as in the simulator of ElasticFlow.
+    pub slot_s: Option<f64>,
     /// The limits of attained service of the queues, in GPU-seconds.
     #[serde(default)]
     pub limits: Vec<f64>,
@@ -104,9 +107,11 @@ pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> R
         jobs.push(job);
     }
     jobs.sort_by(|a, b| a.submit.total_cmp(&b.submit));
-    match plan.round_s {
-        None => events::simulate(&plan, order, &mut jobs),
-        Some(round) => rounds::simulate(&plan, round, order, &mut jobs),
+    match (plan.round_s, plan.slot_s) {
+        (None, None) => events::simulate(&plan, order, &mut jobs),
+        (Some(round), None) => rounds::simulate(&plan, round, order, &mut jobs),
+        (None, Some(slot)) if order == Order::Tiresias => slots::simulate(&plan, slot, &mut jobs),
+        _ => return Err(Error::plan("slot_s", "a value", "the policy tiresias, without round_s")),
     }
     let us = |seconds: f64| (seconds * 1e6).round() as u64;
     let outcome = |job: SharedJob| JobOutcome {

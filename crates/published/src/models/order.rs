@@ -63,6 +63,27 @@ impl Queues {
         any
     }
 
+    /// As [`Queues::demote`]; jobs that fall together enter the next queue by falling numbers of GPUs.
+    pub fn demote_large_first(&mut self, jobs: &[SharedJob]) {
+        for (at, limit) in self.limits.iter().enumerate() {
+            let reached = |job: &usize| jobs[*job].ran * f64::from(jobs[*job].gpus) >= *limit;
+            let (mut fallen, kept): (Vec<usize>, Vec<usize>) = self.queues[at].iter().partition(|job| reached(job));
+            fallen.sort_by_key(|job| std::cmp::Reverse(jobs[*job].gpus));
+            self.queues[at] = kept;
+            self.queues[at + 1].extend(fallen);
+        }
+    }
+
+    /// Returns the least time to a limit divided by GPUs, in whole seconds, over the running jobs.
+    pub fn next_check(&self, jobs: &[SharedJob]) -> Option<f64> {
+        let of_queue = |(limit, queue): (&f64, &Vec<usize>)| {
+            let running = queue.iter().filter(|job| jobs[**job].running);
+            let until = |job: &usize| ((limit - jobs[*job].ran) / f64::from(jobs[*job].gpus)).ceil();
+            running.map(until).min_by(f64::total_cmp)
+        };
+        self.limits.iter().zip(&self.queues).filter_map(of_queue).min_by(f64::total_cmp)
+    }
+
     /// Sorts the jobs by the key of the order; jobs with equal keys keep their order.
     pub fn sort(&mut self, jobs: &[SharedJob]) {
         let key = |job: &usize| match self.order {

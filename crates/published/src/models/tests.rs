@@ -5,7 +5,7 @@ use super::*;
 /// A plan with one machine of 8 GPUs.
 fn plan(pace: f64, cost: f64, round_s: Option<f64>) -> TimeSharing {
     let limits = vec![3250.0, 7200.0];
-    TimeSharing { _name: "test".to_owned(), machines: 1, gpus: 8, pace, cost, round_s, limits }
+    TimeSharing { _name: "test".to_owned(), machines: 1, gpus: 8, pace, cost, round_s, slot_s: None, limits }
 }
 
 /// Jobs by GPUs, submission, iterations of 1 s, and cost.
@@ -63,4 +63,18 @@ fn a_decision_at_a_boundary_launches_every_selected_job() {
     let near = |value: Option<f64>, expected: f64| (value.expect("ended") - expected).abs() < 0.001;
     assert!(near(two[1].end, 2126.778) && near(two[0].end, 4889.589), "{two:?}");
     assert_eq!((two[0].starts, two[1].starts, two[1].start), (3, 1, Some(1800.0)));
+}
+
+#[test]
+fn joined_events_and_costs_are_those_of_the_example() {
+    let plan = TimeSharing { gpus: 4, slot_s: Some(60.0), ..plan(1.0, 1.0, None) };
+    let mut four = jobs(&plan, &[(1, 0.0, 2000.0, 0.0), (2, 0.0, 600.0, 0.0), (4, 60.0, 600.0, 0.0), (1, 120.0, 600.0, 0.0)]);
+    slots::simulate(&plan, 60.0, &mut four);
+    let ends: Vec<f64> = four.iter().map(|job| job.end.expect("ended")).collect();
+    assert_eq!(ends, [2004.0, 606.0, 2604.0, 724.0]);
+    assert_eq!([cost_s(64, 512), cost_s(1, 512), cost_s(1, 128)], [21.0, 9.0, 4.0]);
+}
+
+fn cost_s(gpus: u32, cluster: u32) -> f64 {
+    slots::cost_of(gpus, cluster, false)
 }
