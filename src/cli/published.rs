@@ -1,11 +1,13 @@
 //! `plimsoll published`: numbers of other groups beside ours, with a verdict on each.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use plimsoll_published::{Judged, Kind, Progress, Target, Verdict, counts, csv, evaluate, page, targets};
+use plimsoll_published::{
+    Judged, NumberKind, NumberVerdict, PublishedTarget, TargetProgress, counts, csv, evaluate, page, targets,
+};
 
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
@@ -55,7 +57,7 @@ pub struct Args {
 const LINE: Duration = Duration::from_secs(10);
 
 /// Prints the number of completed runs from time to time.
-struct Lines<'a> {
+struct ProgressLines<'a> {
     quiet: bool,
     stop: &'a Stop,
     planned: AtomicUsize,
@@ -63,7 +65,7 @@ struct Lines<'a> {
     last: Mutex<Instant>,
 }
 
-impl Progress for Lines<'_> {
+impl TargetProgress for ProgressLines<'_> {
     fn planned(&self, runs: usize) {
         self.planned.store(runs, Ordering::Relaxed);
     }
@@ -102,7 +104,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let runner = PlanRunner { registry: context.registry, check: &check };
     let quiet = context.quiet || context.warnings.is_some();
     let (planned, finished) = Default::default();
-    let progress = Lines { quiet, stop: &stop, planned, finished, last: Mutex::new(Instant::now()) };
+    let progress = ProgressLines { quiet, stop: &stop, planned, finished, last: Mutex::new(Instant::now()) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
     let pool = pool.map_err(|error| Error::output(&work, error))?;
     let judged = pool.install(|| evaluate(&targets, args.data.as_deref(), &work, &runner, &progress))?;
@@ -123,16 +125,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// The maximum number of numbers outside of their tolerance in the text.
 const MOST: usize = 20;
 
-fn text(targets: &[Target], judged: &[Vec<Judged>], all: bool) -> Printout {
+fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Printout {
     let header = |names: &[&str]| -> Vec<(String, Alignment)> {
         let side = |at: usize| if at == 0 { Alignment::Left } else { Alignment::Right };
         names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), side(at))).collect()
     };
     let of_kind = |judged: &[Judged], published: bool| {
-        counts(judged.iter().filter(|one| (one.row.kind == Kind::Published) == published))
+        counts(judged.iter().filter(|one| (one.row.kind == NumberKind::Published) == published))
     };
     let mut text = Printout::default();
-    let row = |(target, judged): (&Target, &Vec<Judged>)| {
+    let row = |(target, judged): (&PublishedTarget, &Vec<Judged>)| {
         let numbers = of_kind(judged, true).into_iter().chain(of_kind(judged, false));
         std::iter::once(target.name.clone()).chain(numbers.map(|number| number.to_string())).collect()
     };
@@ -148,13 +150,13 @@ fn text(targets: &[Target], judged: &[Vec<Judged>], all: bool) -> Printout {
             (None, ours) => number(ours.map(|ours| ours.mean)),
         };
         let verdict = match one.verdict {
-            Verdict::Outside => format!("outside: {}", one.reason),
+            NumberVerdict::Outside => format!("outside: {}", one.reason),
             _ => one.verdict.name().to_owned(),
         };
         vec![one.row.id.clone(), ours, one.row.value.clone(), one.row.tolerance_text.clone(), verdict]
     };
     let names = ["number", "ours", "published", "tolerance", "verdict"];
-    let shown = |one: &&Judged| all || one.verdict == Verdict::Outside;
+    let shown = |one: &&Judged| all || one.verdict == NumberVerdict::Outside;
     let lines: Vec<Vec<String>> = judged.iter().flatten().filter(shown).map(line).collect();
     let hidden = if all { 0 } else { lines.len().saturating_sub(MOST) };
     if !lines.is_empty() {
@@ -164,8 +166,12 @@ fn text(targets: &[Target], judged: &[Vec<Judged>], all: bool) -> Printout {
     if hidden > 0 {
         text += paragraphs(&format!("{} more outside; --format csv prints all", hidden));
     }
-    let causes: std::collections::BTreeSet<&str> =
-        judged.iter().flatten().filter(|one| matches!(one.verdict, Verdict::NotRun(_))).map(|one| one.reason.as_str()).collect();
+    let causes: std::collections::BTreeSet<&str> = judged
+        .iter()
+        .flatten()
+        .filter(|one| matches!(one.verdict, NumberVerdict::NotRun(_)))
+        .map(|one| one.reason.as_str())
+        .collect();
     if !causes.is_empty() {
         text += "\n";
         causes.iter().for_each(|cause| text += paragraphs(&format!("not run: {cause}")));
@@ -173,8 +179,8 @@ fn text(targets: &[Target], judged: &[Vec<Judged>], all: bool) -> Printout {
     text
 }
 
-fn json(targets: &[Target], judged: &[Vec<Judged>]) -> Result<String> {
-    let one = |target: &Target, one: &Judged| {
+fn json(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> Result<String> {
+    let one = |target: &PublishedTarget, one: &Judged| {
         serde_json::json!({
             "target": target.name, "id": one.row.id, "ours": one.ours.map(|ours| ours.mean),
             "low": one.ours.and_then(|ours| ours.low), "high": one.ours.and_then(|ours| ours.high),
@@ -182,8 +188,11 @@ fn json(targets: &[Target], judged: &[Vec<Judged>]) -> Result<String> {
             "kind": one.row.kind.name(), "verdict": one.verdict.name(), "reason": one.reason, "source": one.row.source,
         })
     };
-    let all: Vec<serde_json::Value> =
-        targets.iter().zip(judged).flat_map(|(target, judged)| judged.iter().map(move |row| one(target, row))).collect();
+    let all: Vec<serde_json::Value> = targets
+        .iter()
+        .zip(judged)
+        .flat_map(|(target, judged)| judged.iter().map(move |row| one(target, row)))
+        .collect();
     let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
     Ok(text + "\n")
 }

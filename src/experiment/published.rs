@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use plimsoll_published::{JobOutcome, Outcome, Runner};
+use plimsoll_published::{JobOutcome, RunOutcome, TargetRunner};
 use plimsoll_runs::{RunEnvironment, define_fragments};
 
 use super::Plan;
@@ -83,8 +83,8 @@ impl Recorder for JobLog<'_> {
     }
 }
 
-impl Runner for PlanRunner<'_> {
-    fn run(&self, plan: &Path, set: &[String], policy: Option<&str>, seed: Option<u64>) -> Result<Outcome> {
+impl TargetRunner for PlanRunner<'_> {
+    fn run(&self, plan: &Path, set: &[String], policy: Option<&str>, seed: Option<u64>) -> Result<RunOutcome> {
         let mut set = set.to_vec();
         set.extend(policy.map(|policy| format!("policies=[{}]", toml::Value::from(policy))));
         let plan = Plan::read(plan, &set, self.registry)?;
@@ -119,10 +119,10 @@ impl Runner for PlanRunner<'_> {
             let launched = launched.get(&job.job).copied().unwrap_or_default();
             JobOutcome { launched, ..job }
         });
-        Ok(Outcome { jobs: jobs.collect(), launches, ..Outcome::default() })
+        Ok(RunOutcome { jobs: jobs.collect(), launches, ..RunOutcome::default() })
     }
 
-    fn solve(&self, instance: &Path, policy: &str) -> Result<Outcome> {
+    fn solve(&self, instance: &Path, policy: &str) -> Result<RunOutcome> {
         let Question::Users(instance) = read::open(instance)? else {
             let problem = format!("{}: an instance of [[user]]s is expected", instance.display());
             return Err(Error::Mismatch { problem });
@@ -133,6 +133,6 @@ impl Runner for PlanRunner<'_> {
             Tasks::Float(tasks) => tasks.iter().map(|tasks| format!("{tasks:e}")).collect(),
         };
         let users = instance.users().iter().map(|user| user.name.clone());
-        Outcome::from_allocation(users.zip(texts)).map_err(|problem| Error::Mismatch { problem })
+        RunOutcome::from_allocation(users.zip(texts)).map_err(|problem| Error::Mismatch { problem })
     }
 }

@@ -20,7 +20,7 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "charts",
     "control",
     "court",
@@ -30,6 +30,7 @@ const CRATES: [&str; 16] = [
     "metrics",
     "policies",
     "properties",
+    "published",
     "queue-import",
     "report",
     "results",

@@ -33,9 +33,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| {
         let parsed = match given {
             None => Parsed::new(None, |_| Ok(Box::new(Psdsf(VirtualShare::Next)))),
-            Some("current") => {
-                Parsed::new(Some("current".to_owned()), |_| Ok(Box::new(Psdsf(VirtualShare::Current))))
-            }
+            Some("current") => Parsed::new(Some("current".to_owned()), |_| Ok(Box::new(Psdsf(VirtualShare::Current)))),
             Some("residual") => {
                 Parsed::new(Some("residual".to_owned()), |_| Ok(Box::new(Psdsf(VirtualShare::Residual))))
             }

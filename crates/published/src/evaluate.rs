@@ -8,27 +8,27 @@ use rayon::prelude::*;
 
 use super::models;
 use super::numbers::NumberRow;
-use super::outcome::Outcome;
+use super::outcome::RunOutcome;
 use super::parameters::Parameters;
 use super::prepare::{DataFolder, prepare};
-use super::readings::{self, Reading};
-use super::target::{PlanEntry, Target};
+use super::readings::{self, ReadValue};
+use super::target::{PlanEntry, PublishedTarget};
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_metrics::{Interval, mean_interval};
 use plimsoll_trace_import::Condition;
 
 /// Executes plans and instances.
-pub trait Runner: Sync {
+pub trait TargetRunner: Sync {
     /// Executes a plan with `key=value` changes under a policy, the first one of the plan if absent, with a seed. Errors: those of the run.
-    fn run(&self, plan: &Path, set: &[String], policy: Option<&str>, seed: Option<u64>) -> Result<Outcome>;
+    fn run(&self, plan: &Path, set: &[String], policy: Option<&str>, seed: Option<u64>) -> Result<RunOutcome>;
 
     /// Solves an instance under a policy. Errors: those of the instance and of the policy.
-    fn solve(&self, instance: &Path, policy: &str) -> Result<Outcome>;
+    fn solve(&self, instance: &Path, policy: &str) -> Result<RunOutcome>;
 }
 
 /// Receives the progress.
-pub trait Progress: Sync {
+pub trait TargetProgress: Sync {
     /// Reports the number of runs.
     fn planned(&self, runs: usize);
 
@@ -38,7 +38,7 @@ pub trait Progress: Sync {
 
 /// The verdict on a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum NumberVerdict {
     /// Within the tolerance.
     Within,
     /// Outside of it.
@@ -47,13 +47,13 @@ pub enum Verdict {
     NotRun(String),
 }
 
-impl Verdict {
+impl NumberVerdict {
     /// Returns the verdict in words.
     pub fn name(&self) -> &'static str {
         match self {
-            Verdict::Within => "within",
-            Verdict::Outside => "outside",
-            Verdict::NotRun(_) => "not run",
+            NumberVerdict::Within => "within",
+            NumberVerdict::Outside => "outside",
+            NumberVerdict::NotRun(_) => "not run",
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct Judged {
     /// The exact value, if it is known.
     pub exact: Option<String>,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: NumberVerdict,
     /// The reason for a number outside of its tolerance, or the cause of one that was not run; empty otherwise.
     pub reason: String,
 }
@@ -80,16 +80,16 @@ const UNEXPLAINED: &str = "unexplained";
 type RunKey = (usize, String, Parameters);
 
 /// The result of a run. Errors that concern the input of the user are texts.
-type Ended = std::result::Result<Outcome, String>;
+type EndedRun = std::result::Result<RunOutcome, String>;
 
 /// Evaluates the rows of all targets. Prepared inputs are written below `work`. Errors: an invalid row or plan, and those of a run, except
 /// for inputs that are missing or differ.
 pub fn evaluate(
-    targets: &[Target],
+    targets: &[PublishedTarget],
     data: Option<&Path>,
     work: &Path,
-    runner: &dyn Runner,
-    progress: &dyn Progress,
+    runner: &dyn TargetRunner,
+    progress: &dyn TargetProgress,
 ) -> Result<Vec<Vec<Judged>>> {
     let mut wanted: BTreeSet<RunKey> = BTreeSet::new();
     for (at, target) in targets.iter().enumerate() {
@@ -100,7 +100,7 @@ pub fn evaluate(
     let folders = prepared(targets, data, work, &wanted)?;
     progress.planned(wanted.len());
     let wanted: Vec<RunKey> = wanted.into_iter().collect();
-    let ended: Result<Vec<(RunKey, Ended)>> = wanted
+    let ended: Result<Vec<(RunKey, EndedRun)>> = wanted
         .into_par_iter()
         .map(|key| {
             let target = &targets[key.0];
@@ -112,8 +112,8 @@ pub fn evaluate(
             Ok((key, outcome))
         })
         .collect();
-    let ended: BTreeMap<RunKey, Ended> = ended?.into_iter().collect();
-    let judged = |(at, target): (usize, &Target)| judge(at, target, data, &ended);
+    let ended: BTreeMap<RunKey, EndedRun> = ended?.into_iter().collect();
+    let judged = |(at, target): (usize, &PublishedTarget)| judge(at, target, data, &ended);
     targets.iter().enumerate().map(judged).collect()
 }
 
@@ -135,7 +135,12 @@ fn folder_key((target, plan, parameters): &RunKey) -> (usize, String, String) {
 type Folders = BTreeMap<(usize, String, String), std::result::Result<PathBuf, String>>;
 
 /// Prepares the inputs of all runs.
-fn prepared(targets: &[Target], data: Option<&Path>, work: &Path, wanted: &BTreeSet<RunKey>) -> Result<Folders> {
+fn prepared(
+    targets: &[PublishedTarget],
+    data: Option<&Path>,
+    work: &Path,
+    wanted: &BTreeSet<RunKey>,
+) -> Result<Folders> {
     let mut firsts: BTreeMap<(usize, String, String), &RunKey> = BTreeMap::new();
     for key in wanted {
         firsts.entry(folder_key(key)).or_insert(key);
@@ -159,7 +164,7 @@ fn prepared(targets: &[Target], data: Option<&Path>, work: &Path, wanted: &BTree
 
 /// Prepares the inputs of a plan in a folder, with a copy of the files of the target except the numbers.
 fn prepared_one(
-    target: &Target,
+    target: &PublishedTarget,
     plan: &PlanEntry,
     parameters: &Parameters,
     data: Option<&Path>,
@@ -180,8 +185,13 @@ fn prepared_one(
 }
 
 /// Executes a run.
-fn execute(target: &Target, (_, plan, parameters): &RunKey, folder: &Path, runner: &dyn Runner) -> Result<Outcome> {
-    let Some(plan) = target.plan(plan) else { return Ok(Outcome::default()) };
+fn execute(
+    target: &PublishedTarget,
+    (_, plan, parameters): &RunKey,
+    folder: &Path,
+    runner: &dyn TargetRunner,
+) -> Result<RunOutcome> {
+    let Some(plan) = target.plan(plan) else { return Ok(RunOutcome::default()) };
     let file = plan.file.as_ref().map(|file| folder.join(file));
     let missing = || Error::plan("plan.file", "nothing", format!("a file for plan '{}'", plan.name));
     let policy = parameters.policy.as_deref();
@@ -194,15 +204,15 @@ fn execute(target: &Target, (_, plan, parameters): &RunKey, folder: &Path, runne
         "time-sharing" => models::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
         other => return Err(Error::plan("plan.model", format!("'{other}'"), "plan, solve or time-sharing")),
     };
-    Ok(Outcome { folder: folder.to_owned(), ..outcome })
+    Ok(RunOutcome { folder: folder.to_owned(), ..outcome })
 }
 
 /// Judges the rows of a target.
 fn judge(
     at: usize,
-    target: &Target,
+    target: &PublishedTarget,
     data: Option<&Path>,
-    ended: &BTreeMap<RunKey, Ended>,
+    ended: &BTreeMap<RunKey, EndedRun>,
 ) -> Result<Vec<Judged>> {
     let data = DataFolder { folder: data, inputs: &target.inputs };
     let located = |row: &NumberRow, error: Error| match error {
@@ -211,9 +221,9 @@ fn judge(
         }
         error => error,
     };
-    let mut found: BTreeMap<&str, std::result::Result<(Interval, Option<Reading>), String>> = BTreeMap::new();
+    let mut found: BTreeMap<&str, std::result::Result<(Interval, Option<ReadValue>), String>> = BTreeMap::new();
     for row in target.numbers.iter().filter(|row| !row.plan.is_empty()) {
-        let mut readings: Vec<Reading> = Vec::new();
+        let mut readings: Vec<ReadValue> = Vec::new();
         let mut problem = None;
         for key in keys(at, row) {
             match &ended[&key] {
@@ -243,7 +253,7 @@ fn judge(
             row: row.clone(),
             ours: None,
             exact: None,
-            verdict: Verdict::NotRun(cause.clone()),
+            verdict: NumberVerdict::NotRun(cause.clone()),
             reason: cause.clone(),
         },
         Ok((interval, single)) => {
@@ -254,7 +264,7 @@ fn judge(
                 row: row.clone(),
                 ours: Some(*interval),
                 exact: exact.map(ToString::to_string),
-                verdict: if within { Verdict::Within } else { Verdict::Outside },
+                verdict: if within { NumberVerdict::Within } else { NumberVerdict::Outside },
                 reason: if within { String::new() } else { reason.to_owned() },
             }
         }
@@ -266,8 +276,8 @@ fn judge(
 fn compared(
     row: &NumberRow,
     ids: &[String],
-    found: &BTreeMap<&str, std::result::Result<(Interval, Option<Reading>), String>>,
-) -> Result<std::result::Result<(Interval, Option<Reading>), String>> {
+    found: &BTreeMap<&str, std::result::Result<(Interval, Option<ReadValue>), String>>,
+) -> Result<std::result::Result<(Interval, Option<ReadValue>), String>> {
     let expression = Condition::parse("reading", &row.reading, ids)?;
     for &column in expression.columns() {
         match found.get(ids[column].as_str()) {

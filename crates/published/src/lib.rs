@@ -5,7 +5,7 @@
 //! the inputs of each plan from the data folder of the user, runs what the rows require, and judges every row. A row whose input is missing
 //! or differs has the verdict "not run".
 //!
-//! Runs are executed by the caller ([`Runner`]); static models of this crate need no runner.
+//! Runs are executed by the caller ([`TargetRunner`]); static models of this crate need no runner.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -22,9 +22,9 @@ mod readings;
 mod target;
 
 pub use digest::{blake3_of, git_blob_of};
-pub use evaluate::{Judged, Progress, Runner, Verdict, evaluate};
-pub use numbers::{Expected, Kind, NumberRow, Tolerance};
-pub use outcome::{JobOutcome, Outcome};
+pub use evaluate::{Judged, NumberVerdict, TargetProgress, TargetRunner, evaluate};
+pub use numbers::{Expected, NumberKind, NumberRow, Tolerance};
+pub use outcome::{JobOutcome, RunOutcome};
 pub use page::{counts, csv, page};
 pub use parameters::Parameters;
-pub use target::{Input, PlanEntry, Reason, Target, UnstatedParameter, targets};
+pub use target::{MissReason, PlanEntry, PublishedTarget, TargetInput, UnstatedParameter, targets};

@@ -13,7 +13,7 @@ use plimsoll_base::rows::open;
 
 /// The origin of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum NumberKind {
     /// Printed in a paper or stored by its authors.
     Published,
     /// Computed by an independent program that follows the same protocol.
@@ -22,14 +22,14 @@ pub enum Kind {
     Derived,
 }
 
-impl Kind {
+impl NumberKind {
     /// All kinds with their names.
-    pub const ALL: [(&'static str, Kind); 3] =
-        [("published", Kind::Published), ("own", Kind::Own), ("derived", Kind::Derived)];
+    pub const ALL: [(&'static str, NumberKind); 3] =
+        [("published", NumberKind::Published), ("own", NumberKind::Own), ("derived", NumberKind::Derived)];
 
     /// Returns the name.
     pub fn name(self) -> &'static str {
-        Kind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+        NumberKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -107,14 +107,14 @@ pub struct NumberRow {
     /// The tolerance.
     pub tolerance: Tolerance,
     /// The origin.
-    pub kind: Kind,
+    pub kind: NumberKind,
     /// The place in the paper or its files.
     pub source: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenNumber {
     id: String,
     plan: String,
     with: String,
@@ -180,9 +180,9 @@ pub fn read(path: &Path) -> Result<Vec<NumberRow>> {
     while reader.read_record(&mut record).map_err(|error| Error::trace(path, 0, "", error.to_string()))? {
         let line = record.position().map_or(0, csv::Position::line);
         let wrong = |column: &str, problem: String| Error::trace(path, line, column, problem);
-        let written: Written =
+        let written: WrittenNumber =
             record.deserialize(Some(&headers)).map_err(|error| wrong("", error.to_string()))?;
-        let Written { id, plan, with, reading, value, unit, tolerance, kind, source } = written;
+        let WrittenNumber { id, plan, with, reading, value, unit, tolerance, kind, source } = written;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         if !id.starts_with(|c: char| c.is_ascii_lowercase()) || !id.chars().all(plain) {
             return Err(wrong("id", format!("'{id}': expected small letters, digits and '_'")));
@@ -190,8 +190,8 @@ pub fn read(path: &Path) -> Result<Vec<NumberRow>> {
         if rows.iter().any(|row| row.id == id) {
             return Err(wrong("id", format!("'{id}' occurs twice; expected each id once")));
         }
-        let names = Kind::ALL.map(|(name, _)| name);
-        let known = Kind::ALL.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
+        let names = NumberKind::ALL.map(|(name, _)| name);
+        let known = NumberKind::ALL.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
         rows.push(NumberRow {
             parameters: Parameters::parse(&with).map_err(|problem| wrong("with", problem))?,
             expected: Expected::parse(&value).map_err(|problem| wrong("value", problem))?,

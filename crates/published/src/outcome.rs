@@ -27,22 +27,26 @@ pub struct JobOutcome {
 
 /// The outcome of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The jobs in the order of their submission, then of the trace.
     pub jobs: Vec<JobOutcome>,
     /// The folder of the inputs.
     pub folder: PathBuf,
     /// The tasks that were launched and not stopped, by user and machine.
     pub launches: Vec<(String, u32, u64)>,
+    /// The predicted interval of the completion time of each job in seconds.
+    pub intervals: Vec<(String, f64, f64)>,
     /// The static allocation of an instance: the exact tasks of each user.
     pub allocation: Vec<(String, num_rational::BigRational)>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Returns the outcome of a static allocation: the tasks of each user as a number or a fraction in text. Errors: a text is neither.
-    pub fn from_allocation(tasks: impl IntoIterator<Item = (String, String)>) -> std::result::Result<Outcome, String> {
+    pub fn from_allocation(
+        tasks: impl IntoIterator<Item = (String, String)>,
+    ) -> std::result::Result<RunOutcome, String> {
         let read = |(user, tasks): (String, String)| Ok((user, super::numbers::fraction(&tasks)?));
         let allocation = tasks.into_iter().map(read).collect::<std::result::Result<_, String>>()?;
-        Ok(Outcome { allocation, ..Outcome::default() })
+        Ok(RunOutcome { allocation, ..Outcome::default() })
     }
 }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::evaluate::{Judged, Verdict};
-use super::numbers::Kind;
-use super::target::Target;
+use super::evaluate::{Judged, NumberVerdict};
+use super::numbers::NumberKind;
+use super::target::PublishedTarget;
 use plimsoll_metrics::Interval;
 
 /// The counts of verdicts: within, outside, not run.
@@ -12,9 +12,9 @@ pub fn counts<'a>(judged: impl IntoIterator<Item = &'a Judged>) -> [usize; 3] {
     let mut counts = [0; 3];
     for judged in judged {
         counts[match judged.verdict {
-            Verdict::Within => 0,
-            Verdict::Outside => 1,
-            Verdict::NotRun(_) => 2,
+            NumberVerdict::Within => 0,
+            NumberVerdict::Outside => 1,
+            NumberVerdict::NotRun(_) => 2,
         }] += 1;
     }
     counts
@@ -53,8 +53,10 @@ fn field(text: &str) -> String {
 }
 
 /// Returns the table of all numbers of the targets as CSV.
-pub fn csv(targets: &[Target], judged: &[Vec<Judged>]) -> String {
-    let mut text = "target,id,plan,with,reading,ours,interval,seeds,published,unit,tolerance,kind,verdict,reason,source\n".to_owned();
+pub fn csv(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
+    let mut text =
+        "target,id,plan,with,reading,ours,interval,seeds,published,unit,tolerance,kind,verdict,reason,source\n"
+            .to_owned();
     for (target, judged) in targets.iter().zip(judged) {
         for one in judged {
             let row = &one.row;
@@ -90,10 +92,10 @@ fn count_cells(counts: [usize; 3]) -> String {
 }
 
 /// Returns the page about all targets in Markdown.
-pub fn page(targets: &[Target], judged: &[Vec<Judged>]) -> String {
-    let of_kind = |judged: &[Judged], kind: Kind| counts(judged.iter().filter(|one| one.row.kind == kind));
+pub fn page(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
+    let of_kind = |judged: &[Judged], kind: NumberKind| counts(judged.iter().filter(|one| one.row.kind == kind));
     let all: Vec<&Judged> = judged.iter().flatten().collect();
-    let published = counts(all.iter().copied().filter(|one| one.row.kind == Kind::Published));
+    let published = counts(all.iter().copied().filter(|one| one.row.kind == NumberKind::Published));
     let ran = published[0] + published[1];
     let mut text = String::from(
         "<!-- made by `plimsoll published --page docs/published.md` -->\n# Published results of other groups\n\n\
@@ -108,13 +110,13 @@ pub fn page(targets: &[Target], judged: &[Vec<Judged>]) -> String {
         published[0], published[2]
     );
     for (target, judged) in targets.iter().zip(judged) {
-        let others = counts(judged.iter().filter(|one| one.row.kind != Kind::Published));
+        let others = counts(judged.iter().filter(|one| one.row.kind != NumberKind::Published));
         let _ = writeln!(
             text,
             "| [{}](#{}) | {} | {} |",
             target.name,
             target.name,
-            count_cells(of_kind(judged, Kind::Published)),
+            count_cells(of_kind(judged, NumberKind::Published)),
             count_cells(others)
         );
     }
@@ -144,7 +146,7 @@ for another trace, policy or rate needs no change of a plan:\n\n\
 `-o DIR` keeps the prepared inputs beside a copy of each plan, so that `plimsoll run` executes it in that folder.\n";
 
 /// Returns the section of a target.
-fn section(target: &Target, judged: &[Judged]) -> String {
+fn section(target: &PublishedTarget, judged: &[Judged]) -> String {
     let mut text = format!("\n<a id=\"{}\"></a>\n\n## {}\n\n{}\n", target.name, target.title, target.source.trim());
     if !target.note.is_empty() {
         text += &format!("\n{}\n", target.note.trim());
@@ -163,7 +165,7 @@ fn section(target: &Target, judged: &[Judged]) -> String {
             interval => format!(" ({interval})"),
         };
         let verdict = match &one.verdict {
-            Verdict::Outside => format!("outside: {}", one.reason),
+            NumberVerdict::Outside => format!("outside: {}", one.reason),
             verdict => verdict.name().to_owned(),
         };
         let _ = writeln!(

@@ -5,37 +5,37 @@ use std::collections::HashMap;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
-use super::outcome::{JobOutcome, Outcome};
-use super::prepare::{DataFolder, Sheet};
+use super::outcome::{JobOutcome, RunOutcome};
+use super::prepare::{DataFolder, TextSheet};
 use plimsoll_base::error::{Error, Result, either};
 
 /// A value of a reading.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct ReadValue {
     /// The value.
     pub value: f64,
     /// The exact value, if it is known.
     pub exact: Option<BigRational>,
 }
 
-impl From<f64> for Reading {
-    fn from(value: f64) -> Reading {
-        Reading { value, exact: None }
+impl From<f64> for ReadValue {
+    fn from(value: f64) -> ReadValue {
+        ReadValue { value, exact: None }
     }
 }
 
 /// What a reading is computed from.
-struct Run<'a> {
-    outcome: &'a Outcome,
+struct ReadRun<'a> {
+    outcome: &'a RunOutcome,
     data: &'a DataFolder<'a>,
     argument: &'a str,
 }
 
 /// A reading of an outcome with an argument; `None` if it has no value.
-type Compute = fn(&Run) -> Result<Option<f64>>;
+type Compute = fn(&ReadRun) -> Result<Option<f64>>;
 
 /// All readings of runs: the name with its argument, and the function.
-const READINGS: [(&str, &str, Compute); 24] = [
+const READINGS: [(&str, &str, Compute); 26] = [
     ("mean_completion_s", "", |run| Ok(mean(run.outcome, completion))),
     ("mean_wait_s", "", |run| Ok(mean(run.outcome, wait_by_work))),
     ("mean_first_wait_s", "", |run| Ok(mean(run.outcome, first_wait))),
@@ -65,18 +65,20 @@ const READINGS: [(&str, &str, Compute); 24] = [
     ("starts", "", |run| Ok(Some(run.outcome.jobs.iter().map(|job| job.starts as f64).sum()))),
     ("allocated_at", "PERCENT", |run| allocated_at(run.outcome, run.argument)),
     ("jobs_equal", "VALUE|TOLERANCE|FILE|JOB|COLUMN|COLUMN=TEXT|..", jobs_equal),
+    ("jobs_covered", "FILE|JOB|COLUMN|COLUMN=TEXT|..", jobs_covered),
+    ("median_width", "", |run| Ok(median_width(run.outcome))),
     ("median_job_error", "VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", median_job_error),
 ];
 
 /// Returns the value of a reading. Errors: an unknown reading, or a wrong argument.
-pub fn read(reading: &str, outcome: &Outcome, data: &DataFolder) -> Result<Option<Reading>> {
+pub fn read(reading: &str, outcome: &RunOutcome, data: &DataFolder) -> Result<Option<ReadValue>> {
     let (name, argument) = match reading.split_once('(') {
         Some((name, rest)) => (name, rest.strip_suffix(')').unwrap_or(rest)),
         None => (reading, ""),
     };
     if name == "tasks" {
         let exact = outcome.allocation.iter().find(|(user, _)| user == argument).map(|(_, tasks)| tasks.clone());
-        return Ok(exact.map(|exact| Reading { value: exact.to_f64().unwrap_or(f64::NAN), exact: Some(exact) }));
+        return Ok(exact.map(|exact| ReadValue { value: exact.to_f64().unwrap_or(f64::NAN), exact: Some(exact) }));
     }
     let Some((_, expected, compute)) = READINGS.iter().find(|(known, ..)| *known == name) else {
         let known = either(READINGS.iter().map(|(name, ..)| *name).chain(["tasks"]));
@@ -86,7 +88,7 @@ pub fn read(reading: &str, outcome: &Outcome, data: &DataFolder) -> Result<Optio
         let form = if expected.is_empty() { name.to_owned() } else { format!("{name}({expected})") };
         return Err(Error::plan("reading", format!("'{reading}'"), form));
     }
-    Ok(compute(&Run { outcome, data, argument })?.filter(|value| value.is_finite()).map(Reading::from))
+    Ok(compute(&ReadRun { outcome, data, argument })?.filter(|value| value.is_finite()).map(ReadValue::from))
 }
 
 fn number(text: &str) -> Result<f64> {
@@ -98,7 +100,7 @@ fn seconds(us: u64) -> f64 {
 }
 
 /// Returns the mean of a value over the jobs that have it.
-fn mean(outcome: &Outcome, value: impl Fn(&JobOutcome) -> Option<f64>) -> Option<f64> {
+fn mean(outcome: &RunOutcome, value: impl Fn(&JobOutcome) -> Option<f64>) -> Option<f64> {
     let values: Vec<f64> = outcome.jobs.iter().filter_map(value).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -132,31 +134,31 @@ fn is_feasible(job: &JobOutcome) -> bool {
 }
 
 /// Returns the number of tasks of a user that were launched on a machine.
-fn started_on(run: &Run) -> Result<Option<f64>> {
+fn started_on(run: &ReadRun) -> Result<Option<f64>> {
     let (user, machine) = run.argument.split_once('|').ok_or_else(|| wrong_form(run))?;
     let machine: u32 = machine.parse().map_err(|_| wrong_form(run))?;
     let on = run.outcome.launches.iter().filter(|(name, at, _)| name == user && *at == machine);
     Ok(Some(on.map(|(.., tasks)| *tasks as f64).sum()))
 }
 
-fn count(outcome: &Outcome, is_counted: impl Fn(&JobOutcome) -> bool) -> f64 {
+fn count(outcome: &RunOutcome, is_counted: impl Fn(&JobOutcome) -> bool) -> f64 {
     outcome.jobs.iter().filter(|job| is_counted(job)).count() as f64
 }
 
-fn last(outcome: &Outcome, at: impl Fn(&JobOutcome) -> Option<u64>) -> Option<f64> {
+fn last(outcome: &RunOutcome, at: impl Fn(&JobOutcome) -> Option<u64>) -> Option<f64> {
     outcome.jobs.iter().filter_map(at).max().map(seconds)
 }
 
-fn job<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a JobOutcome> {
+fn job<'a>(outcome: &'a RunOutcome, name: &str) -> Option<&'a JobOutcome> {
     outcome.jobs.iter().find(|job| job.job == name)
 }
 
-fn started(outcome: &Outcome, user: &str) -> f64 {
+fn started(outcome: &RunOutcome, user: &str) -> f64 {
     outcome.jobs.iter().filter(|job| job.user == user).map(|job| job.launched as f64).sum()
 }
 
 /// Returns the completion time at position floor(part n) of the sorted times, counted from 0.
-fn quantile(outcome: &Outcome, part: f64) -> Option<f64> {
+fn quantile(outcome: &RunOutcome, part: f64) -> Option<f64> {
     let mut times: Vec<f64> = outcome.jobs.iter().filter_map(completion).collect();
     times.sort_by(f64::total_cmp);
     times.get((part * times.len() as f64).floor() as usize).copied()
@@ -164,8 +166,8 @@ fn quantile(outcome: &Outcome, part: f64) -> Option<f64> {
 
 /// Returns the work of all jobs over the processors times the time from the first submission to the last start. Work and processors are
 /// those of the prepared file `work.csv`.
-fn utilisation(outcome: &Outcome) -> Result<Option<f64>> {
-    let sheet = Sheet::read(&outcome.folder.join("work.csv"))?;
+fn utilisation(outcome: &RunOutcome) -> Result<Option<f64>> {
+    let sheet = TextSheet::read(&outcome.folder.join("work.csv"))?;
     let mut works: HashMap<&str, f64> = HashMap::new();
     for row in 0..sheet.rows() {
         works.insert(sheet.text(row, "job")?, sheet.number(row, "processor_s")?);
@@ -182,10 +184,10 @@ fn utilisation(outcome: &Outcome) -> Result<Option<f64>> {
 /// After every submission x is the sum of the demands so far, in per cent of the capacity and rounded to a whole number (halves to even),
 /// and y the allocated part in per cent, rounded to two decimals. The value is the mean y over the submissions with this x; if there are
 /// none, over those with x at most 1 away. Jobs never end. Source: `analysis_allo_discrete.csv` of Weng et al., USENIX ATC 2023.
-fn allocated_at(outcome: &Outcome, percent: &str) -> Result<Option<f64>> {
+fn allocated_at(outcome: &RunOutcome, percent: &str) -> Result<Option<f64>> {
     let percent = number(percent)?;
-    let rows = Sheet::read(&outcome.folder.join("trace.csv"))?;
-    let machines = Sheet::read(&outcome.folder.join("machines.csv"))?;
+    let rows = TextSheet::read(&outcome.folder.join("trace.csv"))?;
+    let machines = TextSheet::read(&outcome.folder.join("machines.csv"))?;
     let milli = |text: &str| -> Result<f64> { Ok((number(text)? * 1000.0).round()) };
     let mut capacity = 0.0;
     for row in 0..machines.rows() {
@@ -251,12 +253,12 @@ fn expected(data: &DataFolder, file: &str, job: &str, column: &str, filters: &[&
     Ok(values)
 }
 
-fn wrong_form(run: &Run) -> Error {
+fn wrong_form(run: &ReadRun) -> Error {
     Error::plan("reading", format!("'{}'", run.argument), "parts separated by |: see the other rows")
 }
 
 /// Returns the number of jobs whose value equals that of a table, up to a tolerance.
-fn jobs_equal(run: &Run) -> Result<Option<f64>> {
+fn jobs_equal(run: &ReadRun) -> Result<Option<f64>> {
     let parts: Vec<&str> = run.argument.split('|').collect();
     let [value, tolerance, file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
     let (tolerance, expected) = (number(tolerance)?, expected(run.data, file, name, column, filters)?);
@@ -269,8 +271,30 @@ fn jobs_equal(run: &Run) -> Result<Option<f64>> {
     Ok(Some(equal))
 }
 
+/// Returns the number of jobs whose completion time in a table is within the predicted interval.
+fn jobs_covered(run: &ReadRun) -> Result<Option<f64>> {
+    let parts: Vec<&str> = run.argument.split('|').collect();
+    let [file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
+    let expected = expected(run.data, file, name, column, filters)?;
+    let is_covered = |(job, low, high): &&(String, f64, f64)| {
+        expected.get(job).is_some_and(|actual| (*low..=*high).contains(actual))
+    };
+    let intervals = &run.outcome.intervals;
+    Ok((!intervals.is_empty()).then(|| intervals.iter().filter(is_covered).count() as f64))
+}
+
+/// Returns the median width of the predicted intervals, in per cent of the completion time without random factors.
+fn median_width(outcome: &RunOutcome) -> Option<f64> {
+    let times: HashMap<&str, f64> =
+        outcome.jobs.iter().filter_map(|job| Some((job.job.as_str(), completion(job)?))).collect();
+    let width = |(job, low, high): &(String, f64, f64)| Some(100.0 * (high - low) / times.get(job.as_str())?);
+    let mut widths: Vec<f64> = outcome.intervals.iter().filter_map(width).collect();
+    widths.sort_by(f64::total_cmp);
+    widths.get(widths.len() / 2).copied()
+}
+
 /// Returns the median over jobs of the absolute difference from the value of a table, in per cent of the latter.
-fn median_job_error(run: &Run) -> Result<Option<f64>> {
+fn median_job_error(run: &ReadRun) -> Result<Option<f64>> {
     let parts: Vec<&str> = run.argument.split('|').collect();
     let [value, file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
     let expected = expected(run.data, file, name, column, filters)?;
@@ -325,7 +349,7 @@ mod tests {
         write("trace.csv", "job,gpu\na,0.5\nb,0\nc,2\nd,1\n");
         let start = [Some(0), Some(1), None, Some(3)];
         let jobs = ["a", "b", "c", "d"].iter().zip(start).map(|(name, start)| job_of(name, 0, start, None)).collect();
-        let outcome = Outcome { jobs, folder: dir.path().to_owned(), ..Outcome::default() };
+        let outcome = RunOutcome { jobs, folder: dir.path().to_owned(), ..Outcome::default() };
         let at = |percent: &str| allocated_at(&outcome, percent).expect("readable");
         assert_eq!([at("25"), at("125"), at("175")], [Some(25.0), Some(25.0), Some(75.0)]);
         assert_eq!((at("26"), at("90")), (Some(25.0), None));
@@ -333,9 +357,9 @@ mod tests {
 
     #[test]
     fn unknown_readings_are_errors_with_the_known_ones() {
-        let error = read("mean_jct", &Outcome::default(), &NONE).expect_err("unknown").to_string();
+        let error = read("mean_jct", &RunOutcome::default(), &NONE).expect_err("unknown").to_string();
         assert!(error.contains("mean_completion_s"), "{error}");
-        let error = read("start_s", &Outcome::default(), &NONE).expect_err("no argument").to_string();
+        let error = read("start_s", &RunOutcome::default(), &NONE).expect_err("no argument").to_string();
         assert!(error.contains("start_s(JOB)"), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use plimsoll_base::rows::read_text;
 /// An input file that is not part of this repository.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Input {
+pub struct TargetInput {
     /// The path below the data folder of the user.
     pub path: String,
     /// The place where the file comes from.
@@ -40,7 +40,7 @@ pub struct UnstatedParameter {
 /// The reason why numbers are outside of their tolerance.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reason {
+pub struct MissReason {
     /// The ids of the numbers; `*` at the end stands for any text.
     pub numbers: Vec<String>,
     /// The reason in a sentence.
@@ -80,16 +80,16 @@ struct TargetFile {
     #[serde(default)]
     plan: Vec<PlanEntry>,
     #[serde(default)]
-    input: Vec<Input>,
+    input: Vec<TargetInput>,
     #[serde(default)]
     parameter: Vec<UnstatedParameter>,
     #[serde(default)]
-    reason: Vec<Reason>,
+    reason: Vec<MissReason>,
 }
 
 /// A paper whose numbers are reproduced.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct PublishedTarget {
     /// The name of the folder.
     pub name: String,
     /// The folder.
@@ -103,18 +103,18 @@ pub struct Target {
     /// The plans.
     pub plans: Vec<PlanEntry>,
     /// The declared input files. A plan may use further files, whose digests are not checked.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<TargetInput>,
     /// The parameters that the paper does not give.
     pub parameters: Vec<UnstatedParameter>,
     /// The reasons for numbers outside of their tolerance.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<MissReason>,
     /// The numbers.
     pub numbers: Vec<NumberRow>,
 }
 
-impl Target {
+impl PublishedTarget {
     /// Reads a target. Errors: a file is missing or invalid, or a row names an unknown plan.
-    pub fn read(folder: &Path) -> Result<Target> {
+    pub fn read(folder: &Path) -> Result<PublishedTarget> {
         let path = folder.join("target.toml");
         let text = read_text(&path)?;
         let file: TargetFile = toml::from_str(&text).map_err(|error| {
@@ -132,7 +132,7 @@ impl Target {
         }
         let TargetFile { title, source, note, plan, input, parameter, reason } = file;
         let folder = folder.to_owned();
-        Ok(Target {
+        Ok(PublishedTarget {
             name,
             folder,
             title,
@@ -152,7 +152,7 @@ impl Target {
     }
 
     /// Returns the reason for a number outside of its tolerance.
-    pub fn reason(&self, id: &str) -> Option<&Reason> {
+    pub fn reason(&self, id: &str) -> Option<&MissReason> {
         let covers = |pattern: &String| match pattern.strip_suffix('*') {
             Some(start) => id.starts_with(start),
             None => pattern == id,
@@ -162,8 +162,8 @@ impl Target {
 }
 
 /// Reads the targets of a folder, in alphabetical order; only those with these names, if there are any. Errors: those of
-/// [`Target::read`], and a name without a target.
-pub fn targets(folder: &Path, names: &[String]) -> Result<Vec<Target>> {
+/// [`PublishedTarget::read`], and a name without a target.
+pub fn targets(folder: &Path, names: &[String]) -> Result<Vec<PublishedTarget>> {
     let entries = std::fs::read_dir(folder).map_err(|error| Error::io(folder, error))?;
     let mut known: Vec<String> = Vec::new();
     for entry in entries {
@@ -179,5 +179,5 @@ pub fn targets(folder: &Path, names: &[String]) -> Result<Vec<Target>> {
         return Err(Error::plan("NAME", format!("'{unknown}'"), expected));
     }
     let wanted = known.iter().filter(|name| names.is_empty() || names.contains(name));
-    wanted.map(|name| Target::read(&folder.join(name))).collect()
+    wanted.map(|name| PublishedTarget::read(&folder.join(name))).collect()
 }

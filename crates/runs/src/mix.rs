@@ -32,9 +32,8 @@ pub fn fragments_of<'a>(
             None => workload()?,
         };
         if !cluster.dims.starts_with(source.dims()) {
-            let names = |dims: &[plimsoll_base::units::Dim]| {
-                dims.iter().map(|dim| dim.column()).collect::<Vec<_>>().join(", ")
-            };
+            let names =
+                |dims: &[plimsoll_base::units::Dim]| dims.iter().map(|dim| dim.column()).collect::<Vec<_>>().join(", ");
             let problem = format!(
                 "the mix of tasks has the resources {}; expected the first of {}, in this order",
                 names(source.dims()),

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::mix;
 use crate::collect::Collector;
 use crate::groups::GroupWatch;
 use crate::intervention::Intervention;
@@ -17,7 +18,6 @@ use crate::wait_log::{NoObserver, Observer};
 use plimsoll_base::error::Result;
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
-use super::mix;
 use plimsoll_control::settings::ControlPlan;
 use plimsoll_metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
 use plimsoll_policies::{NamedPolicy, Policy, Setup};

@@ -4,7 +4,7 @@
 //! max(d - c, 0) seconds of work, with c its cost of a start, whether it is stopped or not. The last stretch is free: a job whose remaining
 //! work ends before the next event ends there. Source: the simulator of Zhao et al., Muri, SIGCOMM 2022.
 
-use super::order::{Order, Queues};
+use super::order::{Order, SharingQueues};
 use super::{SharedJob, TimeSharing, select};
 
 /// Two ends within this relative distance are one event, except under Tiresias.
@@ -12,7 +12,7 @@ const TOGETHER: f64 = 1e-9;
 
 /// Simulates until all jobs have ended. The jobs are sorted by submission.
 pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
-    let mut queues = Queues::new(order, &plan.limits);
+    let mut queues = SharingQueues::new(order, &plan.limits);
     let mut running: Vec<usize> = Vec::new();
     let (mut now, mut arrived) = (0.0f64, 0);
     loop {
@@ -44,7 +44,11 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
         queues.sort(jobs);
         let selected = match order {
             // Counts GPUs only.
-            Order::Tiresias => select(&TimeSharing { machines: 1, gpus: plan.machines * plan.gpus, ..plan.clone() }, jobs, queues.iter()),
+            Order::Tiresias => select(
+                &TimeSharing { machines: 1, gpus: plan.machines * plan.gpus, ..plan.clone() },
+                jobs,
+                queues.iter(),
+            ),
             _ => select(plan, jobs, queues.iter()),
         };
         running.iter().for_each(|job| jobs[*job].running = false);

@@ -11,13 +11,15 @@ mod slots;
 
 use std::path::Path;
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
-use super::outcome::{JobOutcome, Outcome};
-use super::prepare::Sheet;
+use super::outcome::{JobOutcome, RunOutcome};
+use super::prepare::TextSheet;
+pub use order::Order;
 use plimsoll_base::error::{Error, Result, either};
 use plimsoll_base::rows::read_text;
-pub use order::Order;
 
 /// The plan of a model.
 #[derive(Clone, Debug, Deserialize)]
@@ -41,6 +43,26 @@ pub struct TimeSharing {
     /// The limits of attained service of the queues, in GPU-seconds.
     #[serde(default)]
     pub limits: Vec<f64>,
+    /// The draws of a prediction with intervals.
+    pub draws: Option<PredictionDraws>,
+}
+
+/// Repetitions with random factors, each uniform between two numbers. They give an interval of the completion time of each job.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PredictionDraws {
+    /// The number of repetitions.
+    pub count: u32,
+    /// The seed.
+    pub seed: u64,
+    /// The factor on the time of an iteration, in place of `pace`, one per draw.
+    pub pace: [f64; 2],
+    /// The factor on the cost of a start, in place of `cost`, one per draw.
+    pub cost: [f64; 2],
+    /// The factor on the time of an iteration, one per draw and job.
+    pub job: [f64; 2],
+    /// The part of the draws that the interval covers.
+    pub level: f64,
 }
 
 /// A job of a model.
@@ -77,12 +99,12 @@ pub fn orders() -> impl Iterator<Item = &'static str> {
 
 /// Executes the plan of a model in a folder with a prepared `jobs.csv`, with changes of its keys, under an order. Errors: an invalid plan,
 /// jobs that are larger than the cluster, or an unknown order.
-pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> Result<Outcome> {
+pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> Result<RunOutcome> {
     let plan = read(plan, set)?;
     let name = order.unwrap_or(Order::ALL[0].0);
     let order = Order::ALL.iter().find(|(known, _)| *known == name).map(|(_, order)| *order);
     let order = order.ok_or_else(|| Error::plan("policy", format!("'{name}'"), either(orders())))?;
-    let sheet = Sheet::read(&folder.join("jobs.csv"))?;
+    let sheet = TextSheet::read(&folder.join("jobs.csv"))?;
     let has_deadlines = sheet.has("deadline_s");
     let mut jobs = Vec::new();
     for row in 0..sheet.rows() {
@@ -107,12 +129,9 @@ pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> R
         jobs.push(job);
     }
     jobs.sort_by(|a, b| a.submit.total_cmp(&b.submit));
-    match (plan.round_s, plan.slot_s) {
-        (None, None) => events::simulate(&plan, order, &mut jobs),
-        (Some(round), None) => rounds::simulate(&plan, round, order, &mut jobs),
-        (None, Some(slot)) if order == Order::Tiresias => slots::simulate(&plan, slot, &mut jobs),
-        _ => return Err(Error::plan("slot_s", "a value", "the policy tiresias, without round_s")),
-    }
+    let intervals =
+        plan.draws.as_ref().map_or_else(|| Ok(Vec::new()), |draws| intervals(&plan, draws, order, &jobs))?;
+    simulate(&plan, order, &mut jobs)?;
     let us = |seconds: f64| (seconds * 1e6).round() as u64;
     let outcome = |job: SharedJob| JobOutcome {
         user: job.name.clone(),
@@ -125,7 +144,47 @@ pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> R
         deadline: job.deadline.map(us),
         starts: job.starts,
     };
-    Ok(Outcome { jobs: jobs.into_iter().map(outcome).collect(), ..Outcome::default() })
+    Ok(RunOutcome { jobs: jobs.into_iter().map(outcome).collect(), intervals, ..Outcome::default() })
+}
+
+/// Executes the plan. Errors: keys that exclude each other.
+fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) -> Result<()> {
+    match (plan.round_s, plan.slot_s) {
+        (None, None) => events::simulate(plan, order, jobs),
+        (Some(round), None) => rounds::simulate(plan, round, order, jobs),
+        (None, Some(slot)) if order == Order::Tiresias => slots::simulate(plan, slot, jobs),
+        _ => return Err(Error::plan("slot_s", "a value", "the policy tiresias, without round_s")),
+    }
+    Ok(())
+}
+
+/// Returns the interval of the completion time of each job in seconds, by name. Errors: as [`simulate`].
+fn intervals(
+    plan: &TimeSharing,
+    draws: &PredictionDraws,
+    order: Order,
+    jobs: &[SharedJob],
+) -> Result<Vec<(String, f64, f64)>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(draws.seed);
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); jobs.len()];
+    let mut uniform = |[low, high]: [f64; 2]| if low < high { rng.random_range(low..high) } else { low };
+    for _ in 0..draws.count {
+        let (pace, cost) = (uniform(draws.pace) / plan.pace, uniform(draws.cost) / plan.cost);
+        let mut drawn = jobs.to_vec();
+        for job in &mut drawn {
+            job.left *= pace * uniform(draws.job);
+            job.cost *= cost;
+        }
+        simulate(plan, order, &mut drawn)?;
+        drawn.iter().zip(&mut times).for_each(|(job, times)| times.extend(job.end.map(|end| end - job.submit)));
+    }
+    let tail = (1.0 - draws.level) / 2.0;
+    let interval = |(job, mut times): (&SharedJob, Vec<f64>)| {
+        times.sort_by(f64::total_cmp);
+        let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
+        (job.name.clone(), at(tail), at(1.0 - tail))
+    };
+    Ok(jobs.iter().zip(times).filter(|(_, times)| !times.is_empty()).map(interval).collect())
 }
 
 /// Reads a plan with changes. Errors: unknown keys and wrong values.

@@ -2,9 +2,9 @@
 
 use super::SharedJob;
 
-/// The error of attained service in GPU-seconds, from sums of many intervals. Without it, a job could be due at an instant that is no later
-/// than the present one.
-const ROUNDING: f64 = 1e-3;
+/// The error of a running time in seconds, from sums of many intervals. Without it, a job could be due at an instant that is no later than
+/// the present one.
+const ROUNDING: f64 = 1e-6;
 
 /// An order of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum Order {
     Srtf,
     /// The least remaining work times GPUs first.
     Srsf,
-    /// Queues by attained service, running jobs first in each queue.
+    /// SharingQueues by attained service, running jobs first in each queue.
     Tiresias,
 }
 
@@ -25,18 +25,18 @@ impl Order {
 
 /// The jobs in the system, in order.
 #[derive(Clone, Debug)]
-pub struct Queues {
+pub struct SharingQueues {
     order: Order,
     limits: Vec<f64>,
     /// The queues of Tiresias; one queue for the other orders.
     queues: Vec<Vec<usize>>,
 }
 
-impl Queues {
+impl SharingQueues {
     /// Creates empty queues: one more than there are limits under Tiresias.
-    pub fn new(order: Order, limits: &[f64]) -> Queues {
+    pub fn new(order: Order, limits: &[f64]) -> SharingQueues {
         let limits = if order == Order::Tiresias { limits.to_vec() } else { Vec::new() };
-        Queues { order, queues: vec![Vec::new(); limits.len() + 1], limits }
+        SharingQueues { order, queues: vec![Vec::new(); limits.len() + 1], limits }
     }
 
     /// Adds a job that arrives.
@@ -54,7 +54,7 @@ impl Queues {
     pub fn demote(&mut self, jobs: &[SharedJob]) -> bool {
         let mut any = false;
         for (at, limit) in self.limits.iter().enumerate() {
-            let reached = |job: &usize| jobs[*job].ran * f64::from(jobs[*job].gpus) >= *limit - ROUNDING;
+            let reached = |job: &usize| jobs[*job].ran >= *limit / f64::from(jobs[*job].gpus) - ROUNDING;
             let (fallen, kept): (Vec<usize>, Vec<usize>) = self.queues[at].iter().partition(|job| reached(job));
             any |= !fallen.is_empty();
             self.queues[at] = kept;
@@ -63,7 +63,7 @@ impl Queues {
         any
     }
 
-    /// As [`Queues::demote`]; jobs that fall together enter the next queue by falling numbers of GPUs.
+    /// As [`SharingQueues::demote`]; jobs that fall together enter the next queue by falling numbers of GPUs.
     pub fn demote_large_first(&mut self, jobs: &[SharedJob]) {
         for (at, limit) in self.limits.iter().enumerate() {
             let reached = |job: &usize| jobs[*job].ran * f64::from(jobs[*job].gpus) >= *limit;

@@ -5,12 +5,12 @@
 //! its GPUs are idle until the boundary. Attained service counts whole rounds. Source: the testbed of Zhao et al., Muri, SIGCOMM 2022, as
 //! far as its log shows.
 
-use super::order::{Order, Queues};
+use super::order::{Order, SharingQueues};
 use super::{SharedJob, TimeSharing, select};
 
 /// Simulates until all jobs have ended. The jobs are sorted by submission.
 pub fn simulate(plan: &TimeSharing, round: f64, order: Order, jobs: &mut [SharedJob]) {
-    let mut queues = Queues::new(order, &plan.limits);
+    let mut queues = SharingQueues::new(order, &plan.limits);
     let mut running: Vec<usize> = Vec::new();
     // The rest of the cost of the last start of each job.
     let mut owed = vec![0.0f64; jobs.len()];

@@ -1,4 +1,4 @@
-//! Queues by attained service with joined events and start costs: Tiresias in the simulator of ElasticFlow.
+//! SharingQueues by attained service with joined events and start costs: Tiresias in the simulator of ElasticFlow.
 //!
 //! After the event at t, arrivals and ends up to t + slot are joined into one event at t + slot, unless a single one is left; a later event
 //! keeps its time. An end is recorded at its second, but its GPUs are free only at the event. At an event ended jobs leave, arrivals enter
@@ -8,7 +8,7 @@
 //!
 //! Source: Gu et al., ElasticFlow, ASPLOS 2023, its simulator. All times are whole seconds.
 
-use super::order::Queues;
+use super::order::SharingQueues;
 use super::{Order, SharedJob, TimeSharing, select};
 
 /// The number of events between two restarts of all jobs.
@@ -30,7 +30,7 @@ pub fn simulate(plan: &TimeSharing, slot: f64, jobs: &mut [SharedJob]) {
     let cluster = plan.machines * plan.gpus;
     let pool = TimeSharing { machines: 1, gpus: cluster, ..plan.clone() };
     let durations: Vec<f64> = jobs.iter().map(|job| job.left).collect();
-    let mut queues = Queues::new(Order::Tiresias, &plan.limits);
+    let mut queues = SharingQueues::new(Order::Tiresias, &plan.limits);
     let mut running: Vec<usize> = Vec::new();
     // The cost that a job pays from its last start on, and its end if no further event comes.
     let (mut owed, mut ends) = (vec![0.0f64; jobs.len()], vec![f64::INFINITY; jobs.len()]);

@@ -5,7 +5,17 @@ use super::*;
 /// A plan with one machine of 8 GPUs.
 fn plan(pace: f64, cost: f64, round_s: Option<f64>) -> TimeSharing {
     let limits = vec![3250.0, 7200.0];
-    TimeSharing { _name: "test".to_owned(), machines: 1, gpus: 8, pace, cost, round_s, slot_s: None, limits }
+    TimeSharing {
+        _name: "test".to_owned(),
+        machines: 1,
+        gpus: 8,
+        pace,
+        cost,
+        round_s,
+        slot_s: None,
+        limits,
+        draws: None,
+    }
 }
 
 /// Jobs by GPUs, submission, iterations of 1 s, and cost.
@@ -68,7 +78,8 @@ fn a_decision_at_a_boundary_launches_every_selected_job() {
 #[test]
 fn joined_events_and_costs_are_those_of_the_example() {
     let plan = TimeSharing { gpus: 4, slot_s: Some(60.0), ..plan(1.0, 1.0, None) };
-    let mut four = jobs(&plan, &[(1, 0.0, 2000.0, 0.0), (2, 0.0, 600.0, 0.0), (4, 60.0, 600.0, 0.0), (1, 120.0, 600.0, 0.0)]);
+    let mut four =
+        jobs(&plan, &[(1, 0.0, 2000.0, 0.0), (2, 0.0, 600.0, 0.0), (4, 60.0, 600.0, 0.0), (1, 120.0, 600.0, 0.0)]);
     slots::simulate(&plan, 60.0, &mut four);
     let ends: Vec<f64> = four.iter().map(|job| job.end.expect("ended")).collect();
     assert_eq!(ends, [2004.0, 606.0, 2604.0, 724.0]);

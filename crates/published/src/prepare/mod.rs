@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 
 use super::digest::{blake3_of, git_blob_of};
 use super::parameters::Parameters;
-use super::target::Input;
+use super::target::TargetInput;
 use plimsoll_base::error::{Error, Result, either};
-pub use sheet::{Sheet, write};
+pub use sheet::{TextSheet, write};
 
 /// A rule of preparation: reads the data and writes files to the folder.
-type Rule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
+type PreparationRule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
 
 /// All rules by name.
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, PreparationRule); 7] = [
     ("", |_, _, _| Ok(())),
     ("fgd", fgd::prepare),
     ("pai", pai::prepare),
@@ -37,7 +37,7 @@ pub struct DataFolder<'a> {
     /// The folder; absent if the user gave none and there is no default.
     pub folder: Option<&'a Path>,
     /// The declared files.
-    pub inputs: &'a [Input],
+    pub inputs: &'a [TargetInput],
 }
 
 /// Returns an error for an input that is missing or differs from the declared one. Rows that need it are not run.
@@ -62,9 +62,10 @@ impl DataFolder<'_> {
             if let Some(expected) = input.size.filter(|expected| *expected != size) {
                 return Err(other(format!("{size} bytes instead of {expected}")));
             }
-            for (name, expected, digest) in
-                [("BLAKE3", &input.blake3, blake3_of as fn(&Path) -> Result<String>), ("git blob", &input.git_blob, git_blob_of)]
-            {
+            for (name, expected, digest) in [
+                ("BLAKE3", &input.blake3, blake3_of as fn(&Path) -> Result<String>),
+                ("git blob", &input.git_blob, git_blob_of),
+            ] {
                 if let Some(expected) = expected {
                     let found = digest(&path)?;
                     if found != *expected {
@@ -77,8 +78,8 @@ impl DataFolder<'_> {
     }
 
     /// Reads a table. Errors: as [`DataFolder::path`], and those of the file.
-    pub fn sheet(&self, relative: &str) -> Result<Sheet> {
-        Sheet::read(&self.path(relative)?)
+    pub fn sheet(&self, relative: &str) -> Result<TextSheet> {
+        TextSheet::read(&self.path(relative)?)
     }
 }
 

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::sheet::from_milli;
-use super::{DataFolder, Parameters, Sheet, write};
+use super::{DataFolder, Parameters, TextSheet, write};
 use plimsoll_base::error::{Error, Result};
 
 /// The time between two batches in seconds.
@@ -21,7 +21,7 @@ fn integer(text: &str, name: &str) -> Result<u64> {
 }
 
 /// Returns an amount in thousandths, rounded to hundredths; an empty field is 0.
-fn hundredths(sheet: &Sheet, row: usize, column: &str) -> Result<u64> {
+fn hundredths(sheet: &TextSheet, row: usize, column: &str) -> Result<u64> {
     if sheet.text(row, column)?.trim().is_empty() {
         return Ok(0);
     }

@@ -6,15 +6,15 @@ use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::rows::open;
 
 /// A CSV file in memory.
-pub struct Sheet {
+pub struct TextSheet {
     path: PathBuf,
     header: Vec<String>,
     rows: Vec<csv::StringRecord>,
 }
 
-impl Sheet {
+impl TextSheet {
     /// Reads a file with a header. Errors: it cannot be read, or a row has another number of fields.
-    pub fn read(path: &Path) -> Result<Sheet> {
+    pub fn read(path: &Path) -> Result<TextSheet> {
         let mut reader = csv::Reader::from_reader(open(path)?);
         let wrong = |error: csv::Error| {
             let line = error.position().map_or(0, csv::Position::line);
@@ -22,7 +22,7 @@ impl Sheet {
         };
         let header = reader.headers().map_err(wrong)?.iter().map(str::to_owned).collect();
         let rows = reader.records().collect::<std::result::Result<_, _>>().map_err(wrong)?;
-        Ok(Sheet { path: path.to_owned(), header, rows })
+        Ok(TextSheet { path: path.to_owned(), header, rows })
     }
 
     /// Returns the number of rows.
@@ -44,7 +44,7 @@ impl Sheet {
         Ok(self.rows[row].get(at).unwrap_or(""))
     }
 
-    /// Returns a field as a number. Errors: as [`Sheet::text`], and a field that is no number.
+    /// Returns a field as a number. Errors: as [`TextSheet::text`], and a field that is no number.
     pub fn number<T: std::str::FromStr>(&self, row: usize, column: &str) -> Result<T> {
         let text = self.text(row, column)?;
         text.trim().parse().map_err(|_| {

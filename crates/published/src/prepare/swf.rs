@@ -14,7 +14,8 @@ pub fn prepare(data: &DataFolder, parameters: &Parameters, into: &Path) -> Resul
     let path = data.path(parameters.text("file")?)?;
     let text = read_text(&path)?;
     let header = |name: &str| -> Option<i64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(';')?.trim().strip_prefix(name)?.strip_prefix(':'))?;
+        let line =
+            text.lines().find_map(|line| line.strip_prefix(';')?.trim().strip_prefix(name)?.strip_prefix(':'))?;
         line.trim().parse().ok()
     };
     let missing = || Error::trace(&path, 0, "", "has no header MaxProcs or MaxNodes");
@@ -59,7 +60,8 @@ pub fn prepare(data: &DataFolder, parameters: &Parameters, into: &Path) -> Resul
     let starts: Vec<&str> = parameters.text_or("starts", "0").split_whitespace().collect();
     let seed = parameters.seeds.first().copied().unwrap_or(0) as usize;
     let start = starts.get(seed).and_then(|text| text.parse::<usize>().ok());
-    let from = start.ok_or_else(|| Error::plan("starts", format!("'{}'", starts.join(" ")), "a position for each seed"))?;
+    let from =
+        start.ok_or_else(|| Error::plan("starts", format!("'{}'", starts.join(" ")), "a position for each seed"))?;
     let count = bound("jobs", usize::MAX)?;
     let mut lines = vec!["job,user,submit_s,duration_s,estimate_s,tasks,gang,slots".to_owned()];
     let mut sequence: Vec<_> = jobs.into_iter().skip(from).take(count).collect();

@@ -238,9 +238,9 @@ impl Kss {
             KssRule::Clustering => self.clustering(machine, total, gpu),
             KssRule::Packing => packing(devices, gpu),
             KssRule::Fgd => {
-                let best = self.growth_scores(hardware, machine, free, need).max_by_key(|(device, score)| {
-                    (*score, Reverse(*device))
-                });
+                let best = self
+                    .growth_scores(hardware, machine, free, need)
+                    .max_by_key(|(device, score)| (*score, Reverse(*device)));
                 best.map_or(0, |(_, score)| score)
             }
         }

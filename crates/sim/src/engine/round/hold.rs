@@ -23,7 +23,7 @@ const HELD: Reason = Reason::Rule("another task was chosen before and does not f
 
 /// The chosen set that does not fit yet, and its shadow time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldSet {
     slot: SetSlot,
     shadow: Time,
 }
@@ -46,7 +46,7 @@ impl Serving<'_, '_> {
                 continue;
             }
             self.kernel.record_decision(slot, place, Turn::Blocked(None), None)?;
-            let held = held.unwrap_or_else(|| Held { slot, shadow: self.shadow(slot) });
+            let held = held.unwrap_or_else(|| HeldSet { slot, shadow: self.shadow(slot) });
             self.round.held = Some(held);
             if self.round.on_blocked == OnBlocked::HoldBackfill {
                 self.start_before(held, &queues)?;
@@ -110,7 +110,9 @@ impl Serving<'_, '_> {
         let ends = self.kernel.all_running().map(|tasks| (end(tasks.start, self.expected(tasks.set)), tasks));
         let mut ends: Vec<_> = ends.map(|(end, tasks)| (end, tasks.set, tasks.count.get())).collect();
         // Tasks that were launched in this round run, too, but are not in the list yet.
-        ends.extend(self.kernel.launched_now().map(|(set, count)| (end(self.kernel.now(), self.expected(set)), set, count)));
+        ends.extend(
+            self.kernel.launched_now().map(|(set, count)| (end(self.kernel.now(), self.expected(set)), set, count)),
+        );
         ends.sort_unstable();
         let need = self.need_of(slot);
         let mut free = self.kernel.machines().free(POOL);
@@ -125,7 +127,7 @@ impl Serving<'_, '_> {
     }
 
     /// Starts the sets that end by their estimates before the shadow time, in the order of submission. Errors: the recorder's.
-    fn start_before(&mut self, held: Held, queues: &[QueueId]) -> Result<()> {
+    fn start_before(&mut self, held: HeldSet, queues: &[QueueId]) -> Result<()> {
         let mut sets: Vec<(Time, u64, SetSlot)> = self
             .waiting_in_order(queues)
             .into_iter()

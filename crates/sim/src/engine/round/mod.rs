@@ -14,7 +14,7 @@ mod manual;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hold::Held;
+use hold::HeldSet;
 pub use manual::NextSet;
 
 use super::kernel::{GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
@@ -120,7 +120,7 @@ pub struct Rounds {
     /// The placement of the gang that was tried last.
     plan: GangPlan,
     /// The set that is held until it fits, under `hold`.
-    held: Option<Held>,
+    held: Option<HeldSet>,
 }
 
 impl Rounds {
