@@ -149,10 +149,7 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
             (Some(exact), _) => exact.clone(),
             (None, ours) => number(ours.map(|ours| ours.mean)),
         };
-        let verdict = match one.verdict {
-            NumberVerdict::Outside => format!("outside: {}", one.reason),
-            _ => one.verdict.name().to_owned(),
-        };
+        let verdict = one.verdict.name().to_owned();
         vec![one.row.id.clone(), ours, one.row.value.clone(), one.row.tolerance_text.clone(), verdict]
     };
     let names = ["number", "ours", "published", "tolerance", "verdict"];
@@ -166,6 +163,10 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
     if hidden > 0 {
         text += paragraphs(&format!("{} more outside; --format csv prints all", hidden));
     }
+    let outside = |one: &&Judged| one.verdict == NumberVerdict::Outside;
+    for one in judged.iter().flatten().filter(outside).take(MOST) {
+        text += paragraphs(&format!("{}: {}", one.row.id, one.reason));
+    }
     let causes: std::collections::BTreeSet<&str> = judged
         .iter()
         .flatten()
@@ -173,7 +174,6 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
         .map(|one| one.reason.as_str())
         .collect();
     if !causes.is_empty() {
-        text += "\n";
         causes.iter().for_each(|cause| text += paragraphs(&format!("not run: {cause}")));
     }
     text

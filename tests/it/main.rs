@@ -33,6 +33,7 @@ mod frame;
 mod fuzz;
 mod fuzz_inputs;
 mod help;
+mod hold;
 mod horizon;
 mod interior;
 #[cfg(unix)]

@@ -47,6 +47,6 @@ impl RunOutcome {
     ) -> std::result::Result<RunOutcome, String> {
         let read = |(user, tasks): (String, String)| Ok((user, super::numbers::fraction(&tasks)?));
         let allocation = tasks.into_iter().map(read).collect::<std::result::Result<_, String>>()?;
-        Ok(RunOutcome { allocation, ..Outcome::default() })
+        Ok(RunOutcome { allocation, ..RunOutcome::default() })
     }
 }

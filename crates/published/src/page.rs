@@ -98,10 +98,10 @@ pub fn page(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
     let published = counts(all.iter().copied().filter(|one| one.row.kind == NumberKind::Published));
     let ran = published[0] + published[1];
     let mut text = String::from(
-        "<!-- made by `plimsoll published --page docs/published.md` -->\n# Published results of other groups\n\n\
+        "# Published results of other groups\n\n\
          This page shows numbers of other groups beside ours: results that Plimsoll was not built for. Each number has a tolerance that was\n\
          fixed before the first run. `plimsoll published NAME` repeats a table.\n\n\
-         ```sh\nplimsoll published fgd --data DATA\n```\n\n",
+         <!-- test: parse -->\n```sh\nplimsoll published fgd --data ../shared/data\nplimsoll published --data ../shared/data --page docs/published.md    # writes this page\n```\n\n",
     );
     let _ = write!(
         text,

@@ -54,9 +54,7 @@ const READINGS: [(&str, &str, Compute); 26] = [
     ("share_feasible", "", |run| {
         Ok(Some(count(run.outcome, is_feasible) / count(run.outcome, |job| job.deadline.is_some())))
     }),
-    ("mean_completion_of", "USER", |run| {
-        Ok(mean(run.outcome, |job| completion(job).filter(|_| job.user == run.argument)))
-    }),
+    ("mean_wait_plus", "USER|SECONDS", mean_wait_plus),
     ("started_on", "USER|MACHINE", started_on),
     ("completion_s", "JOB", |run| Ok(job(run.outcome, run.argument).and_then(completion))),
     ("start_s", "JOB", |run| Ok(job(run.outcome, run.argument).and_then(|job| Some(seconds(job.start?))))),
@@ -131,6 +129,13 @@ fn in_time(job: &JobOutcome) -> bool {
 /// Returns whether a job that starts at its submission and keeps its tasks ends by its deadline.
 fn is_feasible(job: &JobOutcome) -> bool {
     matches!((job.work, job.deadline), (Some(work), Some(deadline)) if job.submit + work <= deadline)
+}
+
+/// Returns the mean time from submission to start of a user's jobs, plus a number of seconds.
+fn mean_wait_plus(run: &ReadRun) -> Result<Option<f64>> {
+    let (user, more) = run.argument.split_once('|').ok_or_else(|| wrong_form(run))?;
+    let more = number(more)?;
+    Ok(mean(run.outcome, |job| first_wait(job).filter(|_| job.user == user)).map(|wait| wait + more))
 }
 
 /// Returns the number of tasks of a user that were launched on a machine.
@@ -349,7 +354,7 @@ mod tests {
         write("trace.csv", "job,gpu\na,0.5\nb,0\nc,2\nd,1\n");
         let start = [Some(0), Some(1), None, Some(3)];
         let jobs = ["a", "b", "c", "d"].iter().zip(start).map(|(name, start)| job_of(name, 0, start, None)).collect();
-        let outcome = RunOutcome { jobs, folder: dir.path().to_owned(), ..Outcome::default() };
+        let outcome = RunOutcome { jobs, folder: dir.path().to_owned(), ..RunOutcome::default() };
         let at = |percent: &str| allocated_at(&outcome, percent).expect("readable");
         assert_eq!([at("25"), at("125"), at("175")], [Some(25.0), Some(25.0), Some(75.0)]);
         assert_eq!((at("26"), at("90")), (Some(25.0), None));

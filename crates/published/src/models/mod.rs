@@ -144,7 +144,7 @@ pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> R
         deadline: job.deadline.map(us),
         starts: job.starts,
     };
-    Ok(RunOutcome { jobs: jobs.into_iter().map(outcome).collect(), intervals, ..Outcome::default() })
+    Ok(RunOutcome { jobs: jobs.into_iter().map(outcome).collect(), intervals, ..RunOutcome::default() })
 }
 
 /// Executes the plan. Errors: keys that exclude each other.
