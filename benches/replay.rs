@@ -100,6 +100,7 @@ fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64
         workload: "bench",
         cluster: &spec(),
         weights: None,
+        mix: None,
         control: None,
         services: &[],
         options: &options(placement),

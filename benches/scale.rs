@@ -223,6 +223,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         workload,
         cluster: &spec,
         weights: None,
+        mix: None,
         control: None,
         services: &[],
         options: &options,

@@ -62,10 +62,10 @@ class ReplayOptions(TypedDict, total=False):
     """Options of `plimsoll replay`."""
 
     placement: str
-    """How a task finds its machine: pooled, first-fit, best-fit, worst-fit, spread, dot-product, random or fgd; pooled treats the cluster as one machine."""
+    """How a task finds its machine: pooled, first-fit, best-fit, worst-fit, spread, dot-product, random, fgd, kss-random, kss-dot-product, kss-gpu-clustering, kss-gpu-packing, kss-best-fit or kss-fgd; pooled treats the cluster as one machine."""
 
     on_blocked: str
-    """The rule when the next task in line does not fit: skip (try the next user), stop, or backfill by estimates: easy or conservative (docs/policies.md)."""
+    """The rule when the next task in line does not fit: skip (try the next user), stop, backfill by estimates (easy or conservative), or a final choice (hold or hold-backfill; docs/policies.md)."""
 
     ties: str
     """The order among users of equal rank: least-recently-served, lowest-id, highest-id or fewest-running (docs/policies.md)."""
@@ -90,6 +90,9 @@ class ReplayOptions(TypedDict, total=False):
 
     devices: str | Sequence[str]
     """A resource that consists of identified devices, such as gpu (docs/cluster.md); may be given several times."""
+
+    mix: str | os.PathLike[str]
+    """A trace whose tasks define fragments, in place of those of the workload; its other columns do not matter (docs/cluster.md)."""
 
     hoard: str
     """Let a gang reserve room for a part of its tasks, for this span at most; by default it reserves nothing until all fit."""

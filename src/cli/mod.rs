@@ -20,6 +20,7 @@ mod policies;
 mod print;
 mod printout;
 mod progress;
+mod published;
 mod queues;
 mod replay;
 mod report;
@@ -85,6 +86,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll decide experiments/court/kueue-14543.toml --policy kueue
   plimsoll court kueue-14543
   plimsoll failover fm-failover+am-timeout
+  plimsoll published fgd --data ../shared/data
   plimsoll trace stats trace.csv
   plimsoll report results/facebook
   plimsoll why results/facebook job-17 --policy drf
@@ -106,6 +108,7 @@ enum Verb {
     Cluster(cluster::Args),
     Bundle(bundle::Args),
     Plot(plot::Args),
+    Published(published::Args),
     Queues(queues::Args),
     Report(report::Args),
     Schema(schema::Args),
@@ -257,6 +260,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Bundle(args) => bundle::run(args, context),
         Verb::Compare(args) => compare::run(args, context),
         Verb::Plot(args) => plot::run(args, context),
+        Verb::Published(args) => published::run(args, context),
         Verb::Queues(args) => queues::run(args, context),
         Verb::Report(args) => report::run(args, context),
         Verb::Schema(args) => schema::run(args, context),

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 
 use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::workload::{WorkloadFile, WorkloadPlan};
-use plimsoll_runs::RunEnvironment;
+use plimsoll_runs::{RunEnvironment, fragments_of};
 
 use crate::cluster::Cluster;
 use crate::engine::Options;
@@ -55,7 +55,8 @@ pub fn setting(text: &str) -> Result<Setting> {
     let file: SettingFile = tree.read()?;
     let table = tree.get("workload").map(|entry| WorkloadFile::read(&entry.node));
     let table = table.ok_or_else(|| Error::plan("workload", "nothing", "a generator or a trace"))??;
-    let ClusterPlan { cluster, options, .. } = cluster_plan(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
+    let ClusterPlan { cluster, options, mix, .. } =
+        cluster_plan(&file.cluster, None, Path::new(""), SettingOrigin::InPlan)?;
     let workload = table.plan(Path::new(""), &cluster, SettingOrigin::InPlan)?;
     if workload.submissions_depend_on_policy() {
         let expected = "a workload that is known before the run, such as facebook or synthetic";
@@ -65,9 +66,7 @@ pub fn setting(text: &str) -> Result<Setting> {
     let supply = workload.supply(1)?;
     let mut environment = RunEnvironment::new(&cluster, None, &supply.dims()?)?.cluster;
     decided_elsewhere(&options, &environment)?;
-    if let Some(hardware) = &mut environment.hardware {
-        hardware.measure_by(supply.mix()?);
-    }
+    fragments_of(mix.as_ref(), options.placement, &|| supply.source(), &|| supply.mix(), &mut environment)?;
     let observation = observation(&file)?;
     let reward = Reward::parse("reward", &file.reward, &environment.dims)?;
     let anywhere = matches!(workload.base(), WorkloadPlan::Trace { .. });

@@ -12,6 +12,7 @@ use crate::cluster::{ClusterSpec, MachineGroup, Speed, events, file};
 use crate::engine::Options;
 use crate::engine::settings::{ClusterSetting, SETTINGS, SettingKind, SettingValues};
 use crate::error::{Error, Result, nearest};
+use crate::pinned::Pinned;
 use crate::settings::{SettingOrigin, horizon};
 use crate::units::{Dim, Rounding, decimal};
 
@@ -113,6 +114,8 @@ pub struct ClusterPlan {
     pub machines: Option<PathBuf>,
     /// The file of the machine events, if there are any.
     pub events: Option<PathBuf>,
+    /// The trace whose tasks define fragments, if it is not the workload.
+    pub mix: Option<Pinned>,
 }
 
 /// Reads the settings of a cluster; files are in `folder` unless their paths are absolute. Errors: [`Error::Plan`] with the key, and
@@ -130,9 +133,11 @@ pub fn cluster_plan(
     if let Some(path) = &events {
         cluster.events = events::read(path, &cluster).map_err(|error| origin.of_file("cluster.events", error))?;
     }
+    let mix = file.settings.text("mix").map(|path| Pinned::new(&folder.join(path))).transpose();
+    let mix = mix.map_err(|error| origin.of_file("cluster.mix", error))?;
     cluster.devices = file.settings.all("devices").to_vec();
     let machines = file.machines.as_deref().and_then(|text| machines_file(text, folder));
-    Ok(ClusterPlan { cluster, options, machines, events })
+    Ok(ClusterPlan { cluster, options, machines, events, mix })
 }
 
 /// Returns the file that a setting of machines names; `None` if the text describes the machines itself.

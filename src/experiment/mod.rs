@@ -20,6 +20,7 @@ mod observe;
 mod own;
 pub mod plan;
 mod preflight;
+pub mod published;
 mod seeds;
 pub mod study;
 pub mod workload;

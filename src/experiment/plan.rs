@@ -151,6 +151,8 @@ pub struct Plan {
     pub machines: Option<PathBuf>,
     /// The file of the machine events, if there is one.
     pub machine_events: Option<PathBuf>,
+    /// The trace whose tasks define fragments, if it is not the workload.
+    pub mix: Option<Pinned>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterSpec,
     /// The workload.
@@ -193,6 +195,7 @@ impl Plan {
             workload,
             cluster: &self.cluster,
             weights: self.weights.as_ref(),
+            mix: self.mix.as_ref(),
             options: &self.options,
             control: self.control.as_ref(),
             services: &self.services,
@@ -214,7 +217,7 @@ impl Plan {
                 Error::plan("baseline", format!("'{name}'"), format!("one of {}", file.policies.join(", ")))
             })?,
         };
-        let ClusterPlan { cluster, options, machines, events } =
+        let ClusterPlan { cluster, options, machines, events, mix } =
             cluster_plan(&file.cluster, file.until.as_deref(), folder, origin)?;
         let count: u64 = cluster.groups.iter().map(|group| u64::from(group.count)).sum();
         let pooled = options.placement == Placement::Pooled;
@@ -267,6 +270,7 @@ impl Plan {
             weights,
             machines,
             machine_events: events,
+            mix,
             cluster,
             workload,
             text: String::new(),

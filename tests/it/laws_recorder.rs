@@ -163,7 +163,7 @@ impl Laws {
         let mut waiting = (0..books.users()).map(|user| UserId(user as u32)).filter(|&user| books.waiting(user) > 0);
         match self.options.on_blocked {
             OnBlocked::Skip => assert_eq!(waiting.find(|&user| fits(user)), None, "a waiting head fits at {now:?}"),
-            OnBlocked::Stop | OnBlocked::Easy | OnBlocked::Conservative => {
+            OnBlocked::Stop | OnBlocked::Easy | OnBlocked::Conservative | OnBlocked::Hold | OnBlocked::HoldBackfill => {
                 let mut waiting = waiting.peekable();
                 let anybody = waiting.peek().is_some();
                 assert!(!anybody || !waiting.all(fits), "every waiting head fits at {now:?}");

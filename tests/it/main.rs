@@ -34,6 +34,7 @@ mod frame;
 mod fuzz;
 mod fuzz_inputs;
 mod help;
+mod hold;
 mod horizon;
 mod interior;
 #[cfg(unix)]
@@ -76,6 +77,7 @@ mod paper_machines;
 mod parity;
 mod preemption_limits;
 mod property;
+mod published;
 mod queues;
 mod queues_wrong;
 mod queues_yarn;

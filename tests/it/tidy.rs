@@ -30,6 +30,7 @@ const CRATES: [&str; 17] = [
     "metrics",
     "policies",
     "properties",
+    "published",
     "queue-import",
     "report",
     "results",

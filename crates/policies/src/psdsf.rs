@@ -8,6 +8,9 @@
 //! Source: Khamse-Ashari et al., "Per-Server Dominant-Share Fairness (PS-DSF)", arXiv 1611.00404.
 //!
 //! Departure from the source: tasks are whole and start one by one; only resources that the next task demands count.
+//!
+//! `psdsf:current` takes the share without the next task, and `psdsf:residual` also with the free amounts of the machine in place of its
+//! capacity (rPS-DSF of Shan, Jain, Kesidis et al., arXiv 1803.00922).
 
 use std::sync::Arc;
 
@@ -19,7 +22,7 @@ use plimsoll_sim::books::Books;
 /// `psdsf`
 pub static ROW: PolicyRow = PolicyRow {
     name: "psdsf",
-    spelling: "psdsf",
+    spelling: "psdsf[:current|:residual]",
     rank: RankOrder::Lowest("max_r (u_r + d_r) / (c_ir w_r) on each machine i"),
     meaning: "Equal dominant shares on each machine separately, of the user's whole allocation.",
     source: "Khamse-Ashari et al. (arXiv 1611.00404)",
@@ -28,15 +31,33 @@ pub static ROW: PolicyRow = PolicyRow {
     variants: &[],
     keys: &[],
     read: |given| {
-        let parsed = Parsed::plain("psdsf", given, |_| Ok(Box::new(Psdsf)))?;
+        let parsed = match given {
+            None => Parsed::new(None, |_| Ok(Box::new(Psdsf(VirtualShare::Next)))),
+            Some("current") => Parsed::new(Some("current".to_owned()), |_| Ok(Box::new(Psdsf(VirtualShare::Current)))),
+            Some("residual") => {
+                Parsed::new(Some("residual".to_owned()), |_| Ok(Box::new(Psdsf(VirtualShare::Residual))))
+            }
+            Some(_) => return Err("psdsf, psdsf:current or psdsf:residual".to_owned()),
+        };
         Ok(parsed.like(|_| Ok(StaticEquivalent::Target(Arc::new(PsDsf)))))
     },
 };
 
+/// The virtual dominant share that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VirtualShare {
+    /// With the next task, of the capacity of the machine.
+    Next,
+    /// Without the next task, of the capacity of the machine.
+    Current,
+    /// Without the next task, of the free amounts of the machine.
+    Residual,
+}
+
 /// Serves the user and machine with the least virtual dominant share, in steps of 2^-100.
 ///
 /// Cost: O(resources) per rank; see [`Needs::by_machine`].
-struct Psdsf;
+struct Psdsf(VirtualShare);
 
 impl Policy for Psdsf {
     fn needs(&self) -> Needs {
@@ -50,8 +71,13 @@ impl Policy for Psdsf {
     fn rank_on(&self, queue: &Queue, ask: &Ask, spot: &Spot, books: &Books) -> Rank {
         let (held, weights) = (books.allocated(queue.user), books.weights().each(books.weight_class(queue.user)));
         let part = |d: usize| {
-            let with = u128::from(held[d]) + u128::from(ask.footprint[d]) * u128::from(ask.tasks);
-            binary_fraction(with, u128::from(spot.capacity[d]) * u128::from(weights[d]), 100)
+            let next = u128::from(ask.footprint[d]) * u128::from(ask.tasks);
+            let (next, whole) = match self.0 {
+                VirtualShare::Next => (next, spot.capacity[d]),
+                VirtualShare::Current => (0, spot.capacity[d]),
+                VirtualShare::Residual => (0, spot.free[d]),
+            };
+            binary_fraction(u128::from(held[d]) + next, u128::from(whole) * u128::from(weights[d]), 100)
         };
         let demanded = (0..held.len()).filter(|d| ask.footprint[*d] > 0);
         let value = demanded.map(part).max().unwrap_or_default();

@@ -12,6 +12,7 @@ mod demands;
 mod groups;
 mod intervention;
 mod memory;
+mod mix;
 mod own;
 mod remarks;
 mod shared;
@@ -24,6 +25,7 @@ mod wait_text;
 
 pub use intervention::Intervention;
 pub use memory::ROW_MEMORY;
+pub use mix::{define_fragments, fragments_of};
 pub use own::{JOB_COLUMNS, OwnMetric};
 pub use plimsoll_sim::workload::Shake;
 pub use shared::{Key, Lease, SharedSupply, Supplies};

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::mix;
 use crate::collect::Collector;
 use crate::groups::GroupWatch;
 use crate::intervention::Intervention;
@@ -39,6 +40,8 @@ pub struct Simulation<'a> {
     pub cluster: &'a ClusterSpec,
     /// The file of weights, if there is one.
     pub weights: Option<&'a Pinned>,
+    /// The trace whose tasks define fragments; absent: the workload.
+    pub mix: Option<&'a Pinned>,
     /// Engine options.
     pub options: &'a Options,
     /// The control plane between scheduler and machines, if there is one.
@@ -125,9 +128,7 @@ pub fn simulate_observed(
         source = Box::new(WithServices::new(source, simulation.services)?);
     }
     let mut environment = RunEnvironment::new(simulation.cluster, simulation.weights, source.dims())?;
-    if let Some(hardware) = &mut environment.cluster.hardware {
-        hardware.measure_by(simulation.supply.mix()?);
-    }
+    mix::define_fragments(simulation, &mut environment.cluster)?;
     let mut policy_object = environment.policy(policy, simulation.options.placement)?;
     if let Some(intervention) = simulation.intervention {
         policy_object = intervention.policy(policy_object);

@@ -46,7 +46,7 @@ impl Digests {
                     known.insert(path.to_owned(), (input, None));
                 }
             }
-            if let Some(file) = &plan.weights {
+            for file in plan.weights.iter().chain(&plan.mix) {
                 known.insert(file.path().to_owned(), (Input::File(file.clone()), None));
             }
         }
@@ -97,6 +97,8 @@ pub enum Role<'a> {
     Machines,
     /// The events of machines.
     MachineEvents,
+    /// The tasks that define fragments.
+    Mix,
     /// A file of the policy with this name: quota groups, or the users of groups.
     Policy(&'a str),
 }
@@ -109,6 +111,7 @@ impl Role<'_> {
             Role::Weights => "weights",
             Role::Machines => "cluster.machines",
             Role::MachineEvents => "cluster.events",
+            Role::Mix => "cluster.mix",
             Role::Policy(_) => "policies",
         }
     }
@@ -120,6 +123,7 @@ impl Role<'_> {
             Role::Weights => "plimsoll.weights_blake3",
             Role::Machines => "plimsoll.machines_blake3",
             Role::MachineEvents => "plimsoll.machine_events_blake3",
+            Role::Mix => "plimsoll.mix_blake3",
             Role::Policy(_) => "plimsoll.policies_blake3",
         }
     }
@@ -138,6 +142,7 @@ fn all_inputs(plan: &Plan) -> impl Iterator<Item = (Role<'_>, &Path)> {
         (Role::Weights, plan.weights.as_ref().map(Pinned::path)),
         (Role::Machines, plan.machines.as_deref()),
         (Role::MachineEvents, plan.machine_events.as_deref()),
+        (Role::Mix, plan.mix.as_ref().map(Pinned::path)),
     ];
     let own = own.into_iter().filter_map(|(role, path)| Some((role, path?)));
     let of_policies = plan

@@ -6,6 +6,7 @@
 //! public; the semantics are ours.
 
 use super::fragmentation::{Gradients, Mix};
+use super::kss::PodMix;
 use plimsoll_base::units::{MachineId, Resources};
 
 /// The number of thousandths in a device.
@@ -54,13 +55,33 @@ pub struct Hardware {
     pub(super) sets: Vec<Set>,
     pub(super) mix: Option<Mix>,
     pub(super) gradients: Gradients,
+    /// The kinds of pods of [`super::Placement::KssFgd`].
+    pub(super) pods: PodMix,
+    /// The resource of cores, for the rules of KSS.
+    pub(super) cores: Option<usize>,
 }
 
 impl Hardware {
     /// Creates hardware without machines; these resources consist of devices.
     pub fn new(dims: &[usize]) -> Hardware {
         let set = |&dim: &usize| Set { dim, start: vec![0], free: Vec::new(), node: Vec::new() };
-        Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients: Gradients::default() }
+        let (gradients, pods) = (Gradients::default(), PodMix::default());
+        Hardware { sets: dims.iter().map(set).collect(), mix: None, gradients, pods, cores: None }
+    }
+
+    /// Sets the resource that the rules of KSS count as cores.
+    pub fn with_cores(self, cores: Option<usize>) -> Hardware {
+        Hardware { cores, ..self }
+    }
+
+    /// Returns the resource that the rules of KSS count as cores, and the resource that they count as devices.
+    pub fn cores_and_devices(&self) -> Option<(Option<usize>, usize)> {
+        self.sets.first().map(|set| (self.cores, set.dim))
+    }
+
+    /// Sets the kinds of pods that placement by `kss-fgd` counts fragments for.
+    pub fn count_pods(&mut self, pods: PodMix) {
+        self.pods = pods;
     }
 
     /// Sets the mix of tasks that defines fragmentation, for measurement and for placement by `fgd`.

@@ -149,13 +149,23 @@ impl Hardware {
         self.mix.as_ref().map_or(0, |mix| mix.fragments(left, self.sets[0].dim, &devices))
     }
 
-    /// Returns the devices for a task after its amounts were allocated; For a part of a device, `descend` selects the device where
-    /// fragments grow least, instead of the device with the least free.
-    pub(super) fn pick(&self, index: &Index, machine: usize, need: &[u64], descend: bool) -> Vec<DevicePart> {
+    /// Returns the devices for a task after its amounts were allocated. A part of a device of the first resource comes from `device` if it
+    /// is given, or with `descend` from the device where fragments grow least; otherwise from the device with the least free.
+    pub(super) fn pick(
+        &self,
+        index: &Index,
+        machine: usize,
+        need: &[u64],
+        descend: bool,
+        device: Option<usize>,
+    ) -> Vec<DevicePart> {
         let mut parts = Vec::new();
         for (at, set) in self.sets.iter().enumerate() {
             let milli = need[set.dim];
             let devices = self.choose(at, machine, milli, |among| {
+                if let Some(device) = device.filter(|_| at == 0) {
+                    return Some(device);
+                }
                 if descend && at == 0 && self.mix.is_some() {
                     return among.min_by_key(|&device| self.with_part(index.amounts(machine), machine, device, milli));
                 }

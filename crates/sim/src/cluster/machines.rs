@@ -11,6 +11,7 @@ use super::devices::{DevicePart, Hardware};
 use super::fragmentation::Fragmentation;
 use super::grid::Grid;
 use super::index::{Index, id};
+use super::kss::{Kss, KssRule};
 use super::location::{Location, Locations};
 use super::rules::Placement;
 use super::scope::{MachineSet, Scope};
@@ -32,6 +33,15 @@ pub(super) enum Guide {
     Draw(ChaCha8Rng),
     /// Fragmentation gradient descent.
     Descend,
+    /// The rules of KSS.
+    Kss(Box<Kss>),
+}
+
+impl Guide {
+    /// Creates the search of a rule of KSS.
+    pub fn kss(rule: KssRule) -> Guide {
+        Guide::Kss(Box::new(Kss::new(rule)))
+    }
 }
 
 /// The free amounts of every machine.
@@ -54,10 +64,12 @@ impl Machines {
         Machines { index, guide, capacities: capacities.to_vec(), hardware: None }
     }
 
-    /// Sets the stream that [`Placement::Random`] draws from; other rules draw nothing.
+    /// Sets the stream that [`Placement::Random`] and [`Placement::KssRandom`] draw from; other rules draw nothing.
     pub fn draw_from(&mut self, stream: ChaCha8Rng) {
-        if let Guide::Draw(rng) = &mut self.guide {
-            *rng = stream;
+        match &mut self.guide {
+            Guide::Draw(rng) => *rng = stream,
+            Guide::Kss(kss) => kss.rng = Some(stream),
+            _ => {}
         }
     }
 
@@ -80,8 +92,13 @@ impl Machines {
     pub fn assign(&mut self, machine: MachineId, need: &[u64]) -> Vec<DevicePart> {
         let Some(hardware) = &mut self.hardware else { return Vec::new() };
         let descend = matches!(self.guide, Guide::Descend);
-        let parts = hardware.pick(&self.index, machine.index(), need, descend);
+        let device = match &mut self.guide {
+            Guide::Kss(kss) => kss.device(&self.index, hardware, machine.index(), need),
+            _ => None,
+        };
+        let parts = hardware.pick(&self.index, machine.index(), need, descend, device);
         hardware.allocate(machine.index(), &parts);
+        self.forget(machine);
         parts
     }
 
@@ -89,6 +106,7 @@ impl Machines {
     pub fn release(&mut self, machine: MachineId, parts: &[DevicePart]) {
         if let Some(hardware) = &mut self.hardware {
             hardware.give(machine.index(), parts);
+            self.forget(machine);
         }
     }
 
@@ -133,9 +151,11 @@ impl Machines {
     pub fn allocate(&mut self, machine: MachineId, need: &[u64]) {
         self.index.allocate(machine.index(), need);
         self.forget(machine);
+        let devices = self.devices(need);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), 1, false),
             Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
+            Guide::Kss(kss) => kss.counted(machine.index(), devices, 1, false),
             Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
@@ -144,9 +164,11 @@ impl Machines {
     pub fn give(&mut self, machine: MachineId, need: &[u64], count: u32) {
         self.index.give(machine.index(), need, count);
         self.forget(machine);
+        let devices = self.devices(need);
         match &mut self.guide {
             Guide::Grid(grid) => grid.counted(&self.index, machine.index(), count, true),
             Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
+            Guide::Kss(kss) => kss.counted(machine.index(), devices, count, true),
             Guide::First | Guide::Draw(_) | Guide::Descend => {}
         }
     }
@@ -168,11 +190,19 @@ impl Machines {
         match &mut self.guide {
             Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
             Guide::Climb(climb) => climb.changed(&self.index, machine.index()),
-            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend | Guide::Kss(_) => {}
         }
     }
 
+    /// Returns the thousandths of the first resource with devices in a demand.
+    fn devices(&self, need: &[u64]) -> u64 {
+        self.hardware.as_ref().and_then(|hardware| hardware.sets.first()).map_or(0, |set| need[set.dim])
+    }
+
     fn forget(&mut self, machine: MachineId) {
+        if let Guide::Kss(kss) = &mut self.guide {
+            kss.changed(machine.index());
+        }
         if let Some(hardware) = &mut self.hardware {
             hardware.gradients.changed(machine.index());
         }
@@ -212,7 +242,7 @@ impl Machines {
         match &mut self.guide {
             Guide::Grid(grid) => grid.push(&self.index, machine),
             Guide::Climb(climb) => climb.weigh(&self.index, machine, capacity),
-            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend | Guide::Kss(_) => {}
         }
         id(machine)
     }
@@ -221,7 +251,7 @@ impl Machines {
         match &mut self.guide {
             Guide::Grid(grid) => grid.changed(&self.index, machine.index()),
             Guide::Climb(climb) => climb.weigh(&self.index, machine.index(), &self.capacities[machine.index()]),
-            Guide::First | Guide::Draw(_) | Guide::Descend => {}
+            Guide::First | Guide::Draw(_) | Guide::Descend | Guide::Kss(_) => {}
         }
     }
 
@@ -259,10 +289,13 @@ impl Machines {
         if let (Guide::Descend, Some(hardware)) = (&self.guide, &mut self.hardware) {
             return hardware.descend(&self.index, need, scope).map(id);
         }
+        if let (Guide::Kss(kss), Some(hardware)) = (&mut self.guide, &self.hardware) {
+            return kss.find(&self.index, hardware, need, scope).map(id);
+        }
         let hardware = self.hardware.as_deref();
         let also = |machine: usize| hardware.is_none_or(|hardware| hardware.fits(machine, need));
         let found = match &mut self.guide {
-            Guide::First | Guide::Descend => self.index.first(need, scope, also),
+            Guide::First | Guide::Descend | Guide::Kss(_) => self.index.first(need, scope, also),
             Guide::Grid(grid) => grid.search(&self.index, need, scope, also),
             Guide::Climb(climb) => climb.search(&self.index, need, scope, also),
             Guide::Draw(rng) => draw(rng, &self.index, need, scope, also),

@@ -26,8 +26,8 @@ impl Machines {
     /// Returns the machine that the placement rule chooses for a task if the machines in `planned`, sorted by machine, have the free
     /// amounts in `planned`.
     ///
-    /// The devices of planned machines are not checked. Random placement draws no number in a plan: like `fgd`, it chooses the first
-    /// machine.
+    /// The devices of planned machines are not checked. Random placement draws no number in a plan: like `fgd` and the rules of
+    /// KSS, it chooses the first machine.
     pub fn find_planned(&self, need: &Resources, planned: &[PlannedRoom]) -> Option<MachineId> {
         let dims = self.index.dims();
         let slice = need.slice(dims);
@@ -38,7 +38,7 @@ impl Machines {
         let fits = |room: &&PlannedRoom| self.is_present(room.machine) && need.fits(&room.free);
         let mut fitting = planned.iter().filter(fits);
         match &self.guide {
-            Guide::First | Guide::Draw(_) | Guide::Descend => {
+            Guide::First | Guide::Draw(_) | Guide::Descend | Guide::Kss(_) => {
                 let known = fitting.next().map(|room| room.machine);
                 let mut others = self.index.each(slice, Scope::default());
                 let before = |machine: &usize| known.is_none_or(|known| *machine < known.index());

@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use super::climb::Climb;
 use super::grid::{Grid, Objective};
 use super::index::Index;
+use super::kss::KssRule;
 use super::machines::Guide;
 use plimsoll_base::error::{Error, Result, either};
 use plimsoll_base::units::{MAX_DIMS, Resources};
@@ -25,13 +26,16 @@ pub struct PlacementRow {
     pub(super) guide: fn(&Index, &[Resources]) -> Guide,
 }
 
+/// The source of the rules of the simulator of FGD.
+const KSS: &str = "the simulator of Weng et al., USENIX ATC 2023; see below";
+
 /// Generates [`Placement`] from the list of rules: variant, name, chosen machine, source, search.
 macro_rules! rules {
-    ($($rule:ident $name:literal: $chosen:literal, $source:literal, $guide:expr;)*) => {
+    ($($rule:ident $name:literal: $chosen:literal, $source:expr, $guide:expr;)*) => {
         /// The rule that selects the machine of a task among those with room.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Placement {
-            $(#[doc = concat!("`", $name, "`: ", $chosen, ". ", $source)] $rule,)*
+            $(#[doc = concat!("`", $name, "`: ", $chosen, ".")] $rule,)*
         }
 
         impl Placement {
@@ -61,6 +65,17 @@ rules! {
         "Tetris: Grandl et al., SIGCOMM 2014, 3.2 (alignment)", |index, all| Guide::Climb(Climb::new(index, all));
     Random "random": "each with the same chance", "", |_, _| Guide::Draw(ChaCha8Rng::seed_from_u64(0));
     Fgd "fgd": "the lowest growth of fragments, see below", "Weng et al., USENIX ATC 2023, 4", |_, _| Guide::Descend;
+    KssRandom "kss-random": "each with the same chance; a part of a device from each that has enough with the same chance",
+        KSS, |_, _| Guide::kss(KssRule::Random);
+    KssDotProduct "kss-dot-product": "the lowest product of demand and room, in whole per cents", KSS,
+        |_, _| Guide::kss(KssRule::DotProduct);
+    KssGpuClustering "kss-gpu-clustering": "tasks with the same number of devices first, in whole per cents", KSS,
+        |_, _| Guide::kss(KssRule::Clustering);
+    KssGpuPacking "kss-gpu-packing": "devices in use first, then machines in use, in whole per cents", KSS,
+        |_, _| Guide::kss(KssRule::Packing);
+    KssBestFit "kss-best-fit": "the least cores and devices left, in whole per cents", KSS,
+        |_, _| Guide::kss(KssRule::BestFit);
+    KssFgd "kss-fgd": "the lowest growth of fragments, in whole per cents", KSS, |_, _| Guide::kss(KssRule::Fgd);
 }
 
 impl Default for Placement {
@@ -154,7 +169,7 @@ mod tests {
         }
         let message = "tetris".parse::<Placement>().expect_err("no such rule").to_string();
         assert!(
-            message.ends_with("expected pooled, first-fit, best-fit, worst-fit, spread, dot-product, random or fgd")
+            message.ends_with("dot-product, random, fgd, kss-random, kss-dot-product, kss-gpu-clustering, kss-gpu-packing, kss-best-fit or kss-fgd")
         );
     }
 }

@@ -160,7 +160,8 @@ impl ClusterSpec {
             let wrong = || Error::plan(key, format!("'{name}'"), format!("each once of {}", names())).item(at);
             dims.push(known.ok_or_else(wrong)?);
         }
-        let mut hardware = Hardware::new(&dims);
+        let cores = cluster.dims.iter().position(|dim| dim.name == "cpu");
+        let mut hardware = Hardware::new(&dims).with_cores(cores);
         let mut machines = cluster.capacities.iter().enumerate();
         for group in &self.groups {
             let nodes = |dim: usize| {

@@ -233,8 +233,12 @@ impl<'a> Engine<'a> {
 
     /// Processes all events of this instant, in passes, until no event is left.
     fn instant(&mut self) -> Result<()> {
+        let one_by_one = self.options.on_blocked.is_final();
         loop {
-            self.kernel.finish_due()?;
+            // One by one, arrivals come before ends.
+            if !one_by_one || self.kernel.next_arrival()? != Some(self.kernel.now()) {
+                self.kernel.finish_due()?;
+            }
             self.extensions.carry(&mut self.kernel)?;
             self.extensions.due(&mut self.kernel)?;
             self.extensions.machine_events(&mut self.kernel)?;
@@ -251,6 +255,9 @@ impl<'a> Engine<'a> {
             }
             self.kernel.count_running();
             if self.kernel.next_end() == Some(self.kernel.now()) || self.extensions.is_due(&self.kernel) {
+                continue;
+            }
+            if one_by_one && self.kernel.next_arrival()? == Some(self.kernel.now()) {
                 continue;
             }
             let remote = self.extensions.remote.as_mut();
@@ -340,6 +347,7 @@ fn settings(
         victims,
         attempts: options.faults.map(|faults| Box::new(Draws::new(faults, options.seed)) as Box<dyn Attempts>),
         delegates,
+        one_by_one: options.on_blocked.is_final(),
         readers,
         watched: cluster.memory().filter(|_| options.slowdown.is_some() && placed),
     })

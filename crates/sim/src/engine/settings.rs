@@ -98,8 +98,8 @@ pub static SETTINGS: &[ClusterSetting] = &[
         default: || Some(OnBlocked::default().name()),
         example: "stop",
         help: || {
-            "The rule when the next task in line does not fit: skip (try the next user), stop, or backfill by estimates: \
-             easy or conservative (docs/policies.md)"
+            "The rule when the next task in line does not fit: skip (try the next user), stop, backfill by estimates (easy \
+             or conservative), or a final choice (hold or hold-backfill; docs/policies.md)"
                 .to_owned()
         },
         agent: true,
@@ -214,6 +214,19 @@ pub static SETTINGS: &[ClusterSetting] = &[
             "A resource that consists of identified devices, such as gpu (docs/cluster.md); may be given several times"
                 .to_owned()
         },
+        placed: true,
+        ..PLAIN
+    },
+    ClusterSetting {
+        key: "mix",
+        kind: SettingKind::File,
+        example: "mix.csv",
+        help: || {
+            "A trace whose tasks define fragments, in place of those of the workload; its other columns do not matter \
+             (docs/cluster.md)"
+                .to_owned()
+        },
+        requires: Some("devices"),
         placed: true,
         ..PLAIN
     },

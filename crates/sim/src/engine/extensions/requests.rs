@@ -291,7 +291,9 @@ impl Requests {
         // If rounds end at the first queue that does not fit, the queues behind it have not been tried.
         let queues = match self.on_blocked {
             OnBlocked::Stop => kernel.first_blocked().map(|(_, queue)| queue).into_iter().collect(),
-            OnBlocked::Skip | OnBlocked::Easy | OnBlocked::Conservative => kernel.blocked(),
+            OnBlocked::Skip | OnBlocked::Easy | OnBlocked::Conservative | OnBlocked::Hold | OnBlocked::HoldBackfill => {
+                kernel.blocked()
+            }
         };
         let falls_back = matches!(self.rule, Some(VictimRule::Order(_))) && !queues.is_empty();
         self.wake = if falls_back { kernel.next_order_change() } else { None };

@@ -24,8 +24,8 @@ impl Kernel<'_> {
         Ok(arrival.into_iter().chain(later).min())
     }
 
-    /// Takes all rows of this instant, and the following rows of an unfinished job, then enqueues them. Errors: the source's, and those of
-    /// the rows.
+    /// Takes all rows of this instant, and the following rows of an unfinished job, then enqueues them. If events are applied one by one,
+    /// takes the rows of one job. Errors: the source's, and those of the rows.
     pub fn arrive(&mut self) -> Result<()> {
         if self.context.source.peek()?.is_none_or(|next| next.submit > self.now) {
             self.enqueue_later();
@@ -36,7 +36,8 @@ impl Kernel<'_> {
         appeared.slots.clear();
         let mut last = None;
         while let Some(next) = self.context.source.peek()? {
-            if next.submit > self.now && last != Some(next.job) {
+            let other = last != Some(next.job);
+            if other && (next.submit > self.now || last.is_some() && self.settings.one_by_one) {
                 break;
             }
             last = Some(next.job);

@@ -22,8 +22,8 @@ impl Kernel<'_> {
         self.context.recorder.fetch(user);
     }
 
-    /// Ends the tasks at their end times. If attempts may fail, or under a backend, the tasks are only collected or recorded, and an
-    /// extension ends them. Errors: the recorder's.
+    /// Ends the tasks at their end times, or those of one entry if events are applied one by one. If attempts may fail, or under a backend,
+    /// the tasks are only collected or recorded, and an extension ends them. Errors: the recorder's.
     pub fn finish_due(&mut self) -> Result<()> {
         while self.running.next_time() == Some(self.now) {
             let Some(running) = self.running.pop(&self.work.sets) else { break };
@@ -45,6 +45,9 @@ impl Kernel<'_> {
             self.finish(running, Fate::Finished)?;
             if let Some((set, _)) = next {
                 self.fetch_user(self.work.sets[set].user);
+            }
+            if self.settings.one_by_one {
+                break;
             }
         }
         Ok(())

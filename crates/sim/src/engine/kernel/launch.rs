@@ -102,6 +102,11 @@ impl Kernel<'_> {
         Err(Error::Mismatch { problem })
     }
 
+    /// Returns the sets launched in this round whose tasks do not run yet, with the number of tasks of each entry.
+    pub fn launched_now(&self) -> impl Iterator<Item = (SetSlot, u32)> {
+        self.launches.iter().map(|tasks| (tasks.set, tasks.count.get()))
+    }
+
     /// Launches the next tasks of a waiting set, with the given number on each machine. The machines must have room. The tasks begin when
     /// [`Kernel::start_launched`] is called. The caller updates the state of the queue.
     pub fn launch(&mut self, slot: SetSlot, parts: &[(MachineId, u32)]) {

@@ -134,6 +134,8 @@ pub struct Settings {
     pub attempts: Option<Box<dyn Attempts>>,
     /// Whether a backend executes submissions, launches and ends: the kernel only records them in the change log.
     pub delegates: bool,
+    /// Whether the events of an instant are applied one by one, arrivals before ends.
+    pub one_by_one: bool,
     /// The kinds of changes that each [`Reader`] of the change log subscribes to.
     pub readers: Vec<ChangeKinds>,
     /// The index of the resource that [`Change::Started`] and [`Change::Ended`] report.

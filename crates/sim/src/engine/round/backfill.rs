@@ -28,7 +28,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time};
 
 /// The pool, which is the only machine.
-const POOL: MachineId = MachineId(0);
+pub(super) const POOL: MachineId = MachineId(0);
 
 /// The reason why a task that fits does not start.
 const DELAYS: Reason = Reason::Rule("it would delay a reservation");
@@ -233,14 +233,14 @@ impl Serving<'_, '_> {
     }
 
     /// Returns the amounts that a set needs to start: those of its next task, or of the whole gang.
-    fn need_of(&self, slot: SetSlot) -> Vec<u64> {
+    pub(super) fn need_of(&self, slot: SetSlot) -> Vec<u64> {
         let set = self.kernel.set(slot);
         let together = if set.gang { u64::from(set.waiting) } else { 1 };
         self.kernel.needs(slot).1.iter().map(|need| need * together).collect()
     }
 
     /// Returns the expected run time of each task of a set.
-    fn expected(&self, slot: SetSlot) -> Span {
+    pub(super) fn expected(&self, slot: SetSlot) -> Span {
         let set = self.kernel.set(slot);
         if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
     }

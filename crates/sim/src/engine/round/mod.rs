@@ -3,16 +3,18 @@
 //! In rank order, each queue with an untried next task is tried once on all machines. Blocked queues are searched only for tasks that fit
 //! machines which were freed since the queues were tried; see [`QueueState`]. The round reads the kernel and changes it through its verbs.
 //!
-//! Rounds with backfilling and rounds of policies that rank users by machine are in `backfill` and `by_machine`; launches that a caller
-//! decides are in `manual`.
+//! Rounds with backfilling, with a final choice, and of policies that rank users by machine are in `backfill`, `hold` and `by_machine`;
+//! launches that a caller decides are in `manual`.
 
 pub mod backfill;
 mod by_machine;
+mod hold;
 mod manual;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use hold::HeldSet;
 pub use manual::NextSet;
 
 use super::kernel::{GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
@@ -31,13 +33,24 @@ named! {
         Easy "easy": "The first in line gets a reservation, and others may start if they do not delay it",
         /// See `backfill`.
         Conservative "conservative": "All in line get reservations, and others may start if they delay none before them",
+        /// See `hold`.
+        Hold "hold": "It is kept until it fits, even if a later arrival would be first, and nothing else starts",
+        /// See `hold`.
+        HoldBackfill "hold-backfill": "As hold, and others may start if they end before it fits, by the estimates at the choice",
     }
 }
 
 impl OnBlocked {
     /// Returns whether tasks may start ahead of others, based on the expected ends of running tasks.
     pub fn backfills(self) -> bool {
-        matches!(self, OnBlocked::Easy | OnBlocked::Conservative)
+        !matches!(self, OnBlocked::Skip | OnBlocked::Stop)
+    }
+}
+
+impl OnBlocked {
+    /// Returns whether a choice is final, so that the events of an instant are applied one by one.
+    pub fn is_final(self) -> bool {
+        matches!(self, OnBlocked::Hold | OnBlocked::HoldBackfill)
     }
 }
 
@@ -106,6 +119,8 @@ pub struct Rounds {
     order: UntriedQueues,
     /// The placement of the gang that was tried last.
     plan: GangPlan,
+    /// The set that is held until it fits, under `hold`.
+    held: Option<HeldSet>,
 }
 
 impl Rounds {
@@ -119,6 +134,7 @@ impl Rounds {
             nominates: needs.nominates,
             order: UntriedQueues::default(),
             plan: GangPlan::new(),
+            held: None,
         }
     }
 
@@ -144,6 +160,7 @@ impl Serving<'_, '_> {
             OnBlocked::Skip => self.serve_skip()?,
             OnBlocked::Stop => self.serve_stop()?,
             OnBlocked::Easy | OnBlocked::Conservative => self.serve_backfill()?,
+            OnBlocked::Hold | OnBlocked::HoldBackfill => self.serve_hold()?,
         }
         self.kernel.end_round();
         self.kernel.start_launched()

@@ -1,0 +1,30 @@
+//! Published results of other groups as tests: targets, numbers, verdicts and the page that shows them.
+//!
+//! A *target* is a folder with a paper's declaration (`target.toml`), plans or instances, and `numbers.csv` with one row per number. A row
+//! names a plan with parameters, policy and seeds, a reading of the result, the published value and its tolerance. [`evaluate`] prepares
+//! the inputs of each plan from the data folder of the user, runs what the rows require, and judges every row. A row whose input is missing
+//! or differs has the verdict "not run".
+//!
+//! Runs are executed by the caller ([`TargetRunner`]); static models of this crate need no runner.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod digest;
+mod evaluate;
+mod models;
+mod numbers;
+mod outcome;
+mod page;
+mod parameters;
+mod prepare;
+mod readings;
+mod target;
+
+pub use digest::{blake3_of, git_blob_of};
+pub use evaluate::{Judged, NumberVerdict, TargetProgress, TargetRunner, evaluate};
+pub use numbers::{Expected, NumberKind, NumberRow, Tolerance};
+pub use outcome::{JobOutcome, RunOutcome};
+pub use page::{counts, csv, page};
+pub use parameters::Parameters;
+pub use target::{MissReason, PlanEntry, PublishedTarget, TargetInput, UnstatedParameter, targets};

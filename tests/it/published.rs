@@ -1,0 +1,62 @@
+//! Published results of other groups: the targets that need no foreign data, and those with small inputs if the data folder exists.
+
+use std::path::{Path, PathBuf};
+
+use crate::replay::{plimsoll, run, said};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns the verdicts of targets by id: kind and verdict.
+fn verdicts(names: &[&str], data: Option<&Path>) -> Vec<(String, String, String)> {
+    let mut command = plimsoll(&["published", "-q", "--format", "csv", "--targets"]);
+    command.arg(root().join("experiments/published")).args(names);
+    data.into_iter().for_each(|data| {
+        command.arg("--data").arg(data);
+    });
+    let output = run(&mut command);
+    assert!(output.status.success(), "{}", said(&output));
+    let mut reader = csv::Reader::from_reader(output.stdout.as_slice());
+    let header = reader.headers().expect("a header").clone();
+    let at = |name: &str| header.iter().position(|column| column == name).expect("a column");
+    let rows = reader.records().map(|row| row.expect("a row"));
+    rows.map(|row| (row[at("id")].to_owned(), row[at("kind")].to_owned(), row[at("verdict")].to_owned())).collect()
+}
+
+fn data() -> Option<PathBuf> {
+    let folder = root().join("../shared/data");
+    if !folder.join("published").is_dir() {
+        eprintln!("skipped: ../shared/data/published is missing");
+        return None;
+    }
+    Some(folder)
+}
+
+#[test]
+fn targets_without_foreign_data_are_within_their_tolerances() {
+    for target in ["small-examples", "unequal-servers"] {
+        let verdicts = verdicts(&[target], None);
+        assert!(verdicts.len() > 40, "{target}");
+        let wrong: Vec<_> = verdicts.iter().filter(|(.., verdict)| verdict != "within").collect();
+        assert!(wrong.is_empty(), "{target}: {wrong:?}");
+    }
+}
+
+#[test]
+fn numbers_without_their_input_are_not_run() {
+    for (id, _, verdict) in verdicts(&["fgd", "pai", "rlscheduler"], None) {
+        assert_eq!(verdict, "not run", "{id}");
+    }
+}
+
+#[test]
+fn schedules_of_other_programs_are_reproduced() {
+    let Some(data) = data() else { return };
+    for target in ["rlscheduler", "pai"] {
+        for (id, kind, verdict) in verdicts(&[target], Some(&data)) {
+            let expected = if kind == "own" { "within" } else { "not run" };
+            assert_eq!(verdict, expected, "{target}: {id}");
+        }
+    }
+}
