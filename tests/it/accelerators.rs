@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::rounds::mechanism::{Cluster, Options};
 use plimsoll::rounds::policies::{PolicyOptions, policy};
-use plimsoll::rounds::simulate::{Setup, Window, simulate};
+use plimsoll::rounds::simulate::{JobWindow, RoundSetup, simulate};
 use plimsoll::rounds::table::{Arrivals, JobOptions, Throughputs, read_jobs};
 
 use crate::frame::Frame;
@@ -85,8 +85,8 @@ fn tables_equal_direct_simulations_on_any_number_of_threads() {
         let list = dir.path().join(["first.csv", "second.csv"][run as usize]);
         let jobs = read_jobs(&list, &table, &options).expect("a list");
         let (round, at_least) = (plimsoll::units::Span::from_secs(120), plimsoll::units::Span::from_secs(240));
-        let window = Window { from: 2, to: 20 };
-        let setup = Setup {
+        let window = JobWindow { from: 2, to: 20 };
+        let setup = RoundSetup {
             jobs: &jobs,
             table: &table,
             cluster: &cluster,

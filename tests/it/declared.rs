@@ -66,7 +66,7 @@ fn settings() -> String {
 }
 
 /// Returns the tables of the documentation, each with its page, its mark and its text.
-fn tables() -> [(&'static str, &'static str, String); 15] {
+fn tables() -> [(&'static str, &'static str, String); 16] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]

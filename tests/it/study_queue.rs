@@ -44,6 +44,7 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         weights: None,
         control: None,
         services: &[],
+        mix: None,
         options: &Options::default(),
         sample: Span::from_secs(3600),
         window,

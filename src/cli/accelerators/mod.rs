@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use plimsoll_rounds::mechanism::Options;
 use plimsoll_rounds::policies::PolicyOptions;
-use plimsoll_rounds::simulate::{Outcome, Setup, Summary, Window, simulate, simulate_ideal};
+use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate, simulate_ideal};
 use plimsoll_rounds::table::Job;
 use rayon::prelude::*;
 
@@ -30,8 +30,8 @@ struct RunIndex {
 struct Completed {
     index: RunIndex,
     jobs: Vec<Job>,
-    outcome: Outcome,
-    summary: Summary,
+    outcome: RoundOutcome,
+    summary: RoundSummary,
 }
 
 impl AcceleratorPlan {
@@ -82,7 +82,7 @@ impl AcceleratorPlan {
     fn complete(&self, index: RunIndex) -> Result<Completed> {
         let jobs = self.setup.jobs(index.run, index.rate)?;
         let seed = index.run as u64;
-        let setup = Setup {
+        let setup = RoundSetup {
             jobs: &jobs,
             table: &self.setup.table,
             cluster: &self.setup.cluster,
@@ -97,7 +97,7 @@ impl AcceleratorPlan {
             Error::Plan { .. } => error.under("accelerators"),
             other => other,
         })?;
-        let window = self.setup.window.unwrap_or(Window { from: 0, to: jobs.len() as u32 });
+        let window = self.setup.window.unwrap_or(JobWindow { from: 0, to: jobs.len() as u32 });
         let summary = outcome.summary(&self.setup.cluster, window);
         Ok(Completed { index, jobs, outcome, summary })
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, Overhead, OverheadWhen, RoundEnd, TypeOrder};
 use plimsoll_rounds::policies::{Bottlenecks, FifoType, POLICIES, PolicyOptions, PolicyRow};
-use plimsoll_rounds::simulate::Window;
+use plimsoll_rounds::simulate::JobWindow;
 use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
 use serde::Deserialize;
 
@@ -79,7 +79,7 @@ pub struct AcceleratorSetup {
     /// The jobs per hour, in thousandths; empty if the lists state arrivals, or if all jobs arrive at 0.
     pub rates: Vec<u64>,
     /// The measured jobs; `None` for all.
-    pub window: Option<Window>,
+    pub window: Option<JobWindow>,
     /// The options of the mechanism.
     pub options: Options,
     /// The options of policies.
@@ -208,7 +208,7 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
     if section.at_once && !rates.is_empty() {
         return Err(Error::plan(key("at_once"), "true", "no rates: all jobs arrive at 0"));
     }
-    let window = section.window.map(|window| Window { from: window.from, to: window.to });
+    let window = section.window.map(|window| JobWindow { from: window.from, to: window.to });
     if let Some(window) = window.filter(|window| window.from >= window.to) {
         return Err(Error::plan(key("window.to"), window.to, "the number of a job after `from`; it is not measured"));
     }

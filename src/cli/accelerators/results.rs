@@ -210,7 +210,7 @@ fn figures(plan: &AcceleratorPlan, rows: &[AcceleratorRun], runs: &[Completed]) 
             let own = runs.iter().filter(|run| run.index.policy == at && run.index.rate == first);
             let times: Vec<f64> = own
                 .flat_map(|run| {
-                    let all = plimsoll_rounds::simulate::Window { from: 0, to: run.jobs.len() as u32 };
+                    let all = plimsoll_rounds::simulate::JobWindow { from: 0, to: run.jobs.len() as u32 };
                     run.outcome.completion_times(plan.setup.window.unwrap_or(all))
                 })
                 .collect();
