@@ -3,6 +3,7 @@
 //! The data are in `PLIMSOLL_SHARED_DATA` or `../shared/data` beside the repository. Without them the tests are skipped with a message. The
 //! example `gavel` compares all rows. Sources: Gavel, OSDI 2020, figures 8 and 10; Shockwave, NSDI 2023, its repository.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, OverheadWhen, RoundEnd};
@@ -20,7 +21,7 @@ fn published(folder: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: no shared data ({})", path.display());
+    let _ = writeln!(std::io::stderr(), "skipped: no shared data ({})", path.display());
     None
 }
 
