@@ -3,6 +3,7 @@
 //! The data are in `PLIMSOLL_SHARED_DATA` or `../shared/data` beside the repository. Without them the tests are skipped with a message. The
 //! example `gavel` compares all rows. Sources: Gavel, OSDI 2020, figures 8 and 10; Shockwave, NSDI 2023, its repository.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, OverheadWhen, RoundEnd};
@@ -20,7 +21,7 @@ fn published(folder: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: no shared data ({})", path.display());
+    let _ = writeln!(std::io::stderr(), "skipped: no shared data ({})", path.display());
     None
 }
 
@@ -259,4 +260,58 @@ fn impossible_runs_are_refused() {
     options.round = options.overhead.lost;
     let error = simulate(&setup(&table, &jobs, &large(), options), row).expect_err("a short round");
     assert!(error.to_string().contains("the round must be longer than the overhead of 20 s"), "{error}");
+}
+
+/// E17: levels of water filling on the list of figure 11, with random throughputs, by the intended and by the published rule.
+#[test]
+fn e17_water_filling() {
+    use plimsoll_rounds::policies::{ActiveJob, Bottlenecks, View, Within, water_fill};
+    let Some(folder) = published("gavel") else { return };
+    let text = std::fs::read_to_string(folder.join("hierarchical_jobs.csv")).expect("a list");
+    let listed: Vec<Vec<f64>> = text
+        .lines()
+        .filter(|line| line.starts_with("random,"))
+        .map(|line| line.split(',').map(|field| field.parse().unwrap_or(0.0)).collect())
+        .collect();
+    // Columns: throughputs, job, entity, entity_weight, job_weight, job_type, k80, p100, v100.
+    let levels = |count: usize, within: Within, bottlenecks: Bottlenecks| {
+        let rows: Vec<[f64; 3]> = listed[..count].iter().map(|row| [row[8], row[7], row[6]]).collect();
+        let rows: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+        let rates = Rates::from_rows(&rows).expect("rates");
+        let job = |id: usize| ActiveJob {
+            id: id as u32,
+            kind: id as u32,
+            scale: 1,
+            weight: 1,
+            entity: listed[id][2] as u32,
+            arrival: plimsoll_base::units::Time(0),
+            remaining: 1_000_000,
+            done: 0,
+            deadline: None,
+        };
+        let jobs: Vec<ActiveJob> = (0..count).map(job).collect();
+        let weight = |row: &Vec<f64>| if within == Within::Fifo { 1.0 } else { row[4] };
+        let weights: Vec<f64> = listed[..count].iter().map(weight).collect();
+        let entity_weight =
+            |entity: u32| listed.iter().find(|row| row[2] == f64::from(entity)).map_or(1.0, |row| row[3]);
+        let view = View { now: plimsoll_base::units::Time(0), jobs: &jobs, rates: &rates, capacity: &[3, 3, 3] };
+        water_fill(&view, true, within, &weights, &entity_weight, bottlenecks).expect("a solution").1
+    };
+    let near = |levels: Vec<f64>, expected: &[f64]| {
+        assert_eq!(levels.len(), expected.len());
+        let close = levels.iter().zip(expected).all(|(level, expected)| (level - expected).abs() < 2e-4);
+        assert!(close, "{levels:?} instead of {expected:?}");
+    };
+    near(levels(3, Within::Fair, Bottlenecks::Intended), &[1.2523, 1.3052, 1.5037]);
+    near(levels(3, Within::Fair, Bottlenecks::Published), &[0.6526, 1.3052, 0.6526]);
+    let all = levels(18, Within::Fair, Bottlenecks::Intended);
+    assert!((all[0] - 0.2012).abs() < 2e-4 && (all[1] - 0.4024).abs() < 2e-4, "{all:?}");
+    let first = [0.4244, 0.5746, 0.2554, 0.2857, 0.0, 0.0];
+    let expected: Vec<f64> = (1..=3).flat_map(|times| first.map(|level| level * f64::from(times))).collect();
+    near(levels(18, Within::Fifo, Bottlenecks::Published), &expected);
+    let expected = [
+        1.124, 0.2607, 0.0, 0.0, 0.0, 0.0, 1.3382, 0.9467, 0.3, 0.1846, 0.0, 0.0, 1.2733, 1.7237, 0.6791, 0.3519,
+        0.1264, 0.0,
+    ];
+    near(levels(18, Within::Fifo, Bottlenecks::Intended), &expected);
 }

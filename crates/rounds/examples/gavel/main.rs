@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p plimsoll-rounds --example gavel -- [GROUP]... [key=value]...`
 //!
-//! Groups: continuous, quantiles, ftf, mechanism, priorities, makespan, hierarchical, shockwave (default: all). Keys restrict the rows:
+//! Groups: continuous, quantiles, ftf, mechanism, priorities, makespan, hierarchical, shockwave, solver (default: all). Keys restrict the rows:
 //! `policy=NAME`, `figure=NAME`, `rate=JOBS_PER_HOUR`, `seed=0`; `threads=N` (2). Tolerances: `rounds.md` of the shared reference, 4.2.
 //! The data are read from `PLIMSOLL_SHARED_DATA` or `../shared/data` beside the repository.
 
@@ -78,6 +78,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     }
     if has("shockwave") {
         compare::shockwave(&data.join("shockwave"), &filter, &mut tallies, &mut out)?;
+    }
+    if has("solver") {
+        compare::solver(&mut out)?;
     }
     runs.write_times(&mut out)?;
     for (group, tally) in &tallies {

@@ -4,8 +4,8 @@
 //! the clock advances to the end of the longest micro-task. A micro-task runs `min(floor(rate * round), left)` iterations. A completed job
 //! gets the exact end of its micro-task; its accelerators are idle until the end of the round.
 //!
-//! If active jobs wait and none runs, the clock advances to the next arrival or to the next permitted reset, the earlier one. A run in which
-//! neither exists ends with an error.
+//! If active jobs wait and none runs, the clock advances to the next arrival or to the next permitted reset, the earlier one. A run without
+//! either ends with an error.
 
 mod batch;
 mod ideal;
@@ -388,3 +388,6 @@ impl<'a> RoundRun<'a> {
         self.complete(&completed);
     }
 }
+
+#[cfg(test)]
+mod tests;

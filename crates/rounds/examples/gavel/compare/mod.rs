@@ -4,11 +4,13 @@ mod rows;
 mod runs;
 mod shockwave;
 mod small;
+mod solver;
 
 pub use rows::{Filter, Row, read_rows};
 pub use runs::{Runs, Simulation};
 pub use shockwave::shockwave;
 pub use small::hierarchical;
+pub use solver::solver;
 
 use std::collections::BTreeMap;
 use std::io::Write;

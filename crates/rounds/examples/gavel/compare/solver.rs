@@ -1,0 +1,69 @@
+//! Times of single allocations.
+
+use std::io::Write;
+use std::time::Instant;
+
+use plimsoll_base::units::Time;
+use plimsoll_rounds::lp::{Column, ColumnMember, JobClass, Need, Program, certify, solve};
+use plimsoll_rounds::policies::{ActiveJob, View, max_min};
+use plimsoll_rounds::random::PythonRandom;
+use plimsoll_rounds::table::Rates;
+
+/// Writes the time, the iterations and the duality gap of max-min programs of distinct jobs on three types.
+pub fn solver(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+    for jobs in [20, 60, 150, 1_000, 10_000] {
+        let mut random = PythonRandom::new(47);
+        let part = f64::from((jobs / 3).max(1));
+        let mut program = Program { capacity: vec![part * 0.6; 3], level: true, ..Program::default() };
+        for class in 0..jobs as u32 {
+            let base = 0.1 + 50.0 * random.unit();
+            let rates = [1.0, 0.2 + random.unit(), 0.1 + 0.3 * random.unit()].map(|part| base * part);
+            let slope = rates.iter().sum::<f64>() / 3.0;
+            program.classes.push(JobClass { count: 1.0, need: Some(Need { base: 0.0, slope }) });
+            for (j, &rate) in rates.iter().enumerate() {
+                let first = ColumnMember { class, times: 1.0, rate };
+                let column = Column { worker_type: j as u32, copies: 1.0, width: 1.0, value: 0.0, first, second: None };
+                program.columns.push(column);
+            }
+        }
+        let repeat = (20_000 / jobs).max(3);
+        let begin = Instant::now();
+        let mut solution = solve(&program)?;
+        for _ in 1..repeat {
+            solution = solve(&program)?;
+        }
+        let time = begin.elapsed().as_secs_f64() * 1e3 / f64::from(repeat);
+        let gap = certify(&program, &solution.x, &solution.type_price).relative();
+        writeln!(
+            out,
+            "solver: {jobs} jobs x 3 types: {time:.3} ms, {} iterations, gap {gap:.1e}",
+            solution.iterations
+        )?;
+    }
+    for count in [500usize, 2_000] {
+        let kinds = 26;
+        let mut random = PythonRandom::new(1);
+        let rows: Vec<Vec<f64>> = (0..kinds).map(|_| (0..3).map(|_| 1.0 + random.unit()).collect()).collect();
+        let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+        let rates = Rates::from_rows(&rows)?;
+        let job = |id: usize| ActiveJob {
+            id: id as u32,
+            kind: (id % kinds) as u32,
+            scale: 1,
+            weight: 1,
+            entity: 0,
+            arrival: Time(0),
+            remaining: 1_000_000,
+            done: 0,
+            deadline: None,
+        };
+        let jobs: Vec<ActiveJob> = (0..count).map(job).collect();
+        let capacity = [count as u32 / 4; 3];
+        let view = View { now: Time(0), jobs: &jobs, rates: &rates, capacity: &capacity };
+        let begin = Instant::now();
+        let solved = max_min(&view, true, false)?;
+        let time = begin.elapsed().as_secs_f64() * 1e3;
+        writeln!(out, "solver: {count} jobs of 26 kinds: {time:.3} ms, level {:.6}", solved.level)?;
+    }
+    Ok(())
+}
