@@ -26,7 +26,7 @@ const RULES: [(&str, PreparationRule); 7] = [
     ("", |_, _, _| Ok(())),
     ("fgd", fgd::prepare),
     ("pai", pai::prepare),
-    ("swf", swf::prepare),
+    ("rlscheduler", swf::prepare),
     ("elasticflow", jobs::elasticflow),
     ("muri", jobs::muri),
     ("vtc", vtc::prepare),
