@@ -24,7 +24,7 @@ type PreparationRule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
 /// All rules by name.
 const RULES: [(&str, PreparationRule); 7] = [
     ("", |_, _, _| Ok(())),
-    ("fgd", fgd::prepare),
+    ("arrival-lists", fgd::prepare),
     ("pai", pai::prepare),
     ("rlscheduler", swf::prepare),
     ("elasticflow", jobs::elasticflow),
