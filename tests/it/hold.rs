@@ -156,5 +156,5 @@ fn a_final_choice_is_that_of_the_published_loop() {
         }
         differ += usize::from(slow(false, true) != slow(true, true));
     }
-    assert!(waits > 400 && differ > 50, "{waits} runs with waits, {differ} cases where backfilling matters");
+    assert!(waits > 400 && differ > 20, "{waits} runs with waits, {differ} cases where backfilling matters");
 }

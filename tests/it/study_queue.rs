@@ -42,6 +42,7 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         workload: "queue",
         cluster: &cluster,
         weights: None,
+        mix: None,
         control: None,
         services: &[],
         mix: None,

@@ -24,7 +24,7 @@ impl From<f64> for ReadValue {
     }
 }
 
-/// What a reading is computed from.
+/// The input of a reading.
 struct ReadRun<'a> {
     outcome: &'a RunOutcome,
     data: &'a DataFolder<'a>,

@@ -24,9 +24,9 @@ type PreparationRule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
 /// All rules by name.
 const RULES: [(&str, PreparationRule); 7] = [
     ("", |_, _, _| Ok(())),
-    ("fgd", fgd::prepare),
+    ("arrival-lists", fgd::prepare),
     ("pai", pai::prepare),
-    ("swf", swf::prepare),
+    ("rlscheduler", swf::prepare),
     ("elasticflow", jobs::elasticflow),
     ("muri", jobs::muri),
     ("vtc", vtc::prepare),
