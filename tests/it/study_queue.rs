@@ -45,7 +45,6 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         mix: None,
         control: None,
         services: &[],
-        mix: None,
         options: &Options::default(),
         sample: Span::from_secs(3600),
         window,
