@@ -45,7 +45,7 @@ fn targets_without_foreign_data_are_within_their_tolerances() {
 
 #[test]
 fn numbers_without_their_input_are_not_run() {
-    for (id, _, verdict) in verdicts(&["fgd", "pai", "rlscheduler"], None) {
+    for (id, _, verdict) in verdicts(&["fgd", "gavel", "pai", "pop", "rlscheduler", "shockwave"], None) {
         assert_eq!(verdict, "not run", "{id}");
     }
 }
@@ -59,4 +59,13 @@ fn schedules_of_other_programs_are_reproduced() {
             assert_eq!(verdict, expected, "{target}: {id}");
         }
     }
+}
+
+#[test]
+fn one_allocation_in_parts_has_the_published_optima() {
+    let Some(data) = data() else { return };
+    let verdicts = verdicts(&["pop"], Some(&data));
+    assert_eq!(verdicts.len(), 15);
+    let wrong: Vec<_> = verdicts.iter().filter(|(.., verdict)| verdict != "within").collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }

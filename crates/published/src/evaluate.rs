@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+use super::accelerators::{self, entities, parts};
 use super::models;
 use super::numbers::NumberRow;
 use super::outcome::RunOutcome;
@@ -202,7 +203,16 @@ fn execute(
             runner.solve(&folder.join(parameters.text("instance")?), policy)?
         }
         "time-sharing" => models::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
-        other => return Err(Error::plan("plan.model", format!("'{other}'"), "plan, solve or time-sharing")),
+        "accelerators" => {
+            let seed = parameters.seeds.first().copied();
+            accelerators::run(&file.ok_or_else(missing)?, &parameters.set, policy, seed, folder)?
+        }
+        "entities" => entities::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
+        "parts" => parts::run(&file.ok_or_else(missing)?, &parameters.set, parameters.seeds.first().copied(), folder)?,
+        other => {
+            let expected = "plan, solve, time-sharing, accelerators, entities or parts";
+            return Err(Error::plan("plan.model", format!("'{other}'"), expected));
+        }
     };
     Ok(RunOutcome { folder: folder.to_owned(), ..outcome })
 }

@@ -10,6 +10,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod accelerators;
 mod digest;
 mod evaluate;
 mod models;

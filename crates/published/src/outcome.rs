@@ -38,6 +38,8 @@ pub struct RunOutcome {
     pub intervals: Vec<(String, f64, f64)>,
     /// The static allocation of an instance: the exact tasks of each user.
     pub allocation: Vec<(String, num_rational::BigRational)>,
+    /// Further values of a model by name.
+    pub values: Vec<(String, f64)>,
 }
 
 impl RunOutcome {

@@ -35,7 +35,7 @@ struct ReadRun<'a> {
 type Compute = fn(&ReadRun) -> Result<Option<f64>>;
 
 /// All readings of runs: the name with its argument, and the function.
-const READINGS: [(&str, &str, Compute); 26] = [
+const READINGS: [(&str, &str, Compute); 28] = [
     ("mean_completion_s", "", |run| Ok(mean(run.outcome, completion))),
     ("mean_wait_s", "", |run| Ok(mean(run.outcome, wait_by_work))),
     ("mean_first_wait_s", "", |run| Ok(mean(run.outcome, first_wait))),
@@ -65,7 +65,17 @@ const READINGS: [(&str, &str, Compute); 26] = [
     ("jobs_equal", "VALUE|TOLERANCE|FILE|JOB|COLUMN|COLUMN=TEXT|..", jobs_equal),
     ("jobs_covered", "FILE|JOB|COLUMN|COLUMN=TEXT|..", jobs_covered),
     ("median_width", "", |run| Ok(median_width(run.outcome))),
-    ("median_job_error", "VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", median_job_error),
+    ("median_job_error", "VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", |run| {
+        let errors = job_errors(run, run.argument)?;
+        let middle = errors.len() / 2;
+        Ok(match errors.len() % 2 {
+            _ if errors.is_empty() => None,
+            1 => Some(errors[middle]),
+            _ => Some((errors[middle - 1] + errors[middle]) / 2.0),
+        })
+    }),
+    ("job_error_at", "PART|VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", job_error_at),
+    ("value", "NAME", named_value),
 ];
 
 /// Returns the value of a reading. Errors: an unknown reading, or a wrong argument.
@@ -298,9 +308,9 @@ fn median_width(outcome: &RunOutcome) -> Option<f64> {
     widths.get(widths.len() / 2).copied()
 }
 
-/// Returns the median over jobs of the absolute difference from the value of a table, in per cent of the latter.
-fn median_job_error(run: &ReadRun) -> Result<Option<f64>> {
-    let parts: Vec<&str> = run.argument.split('|').collect();
+/// Returns the absolute differences of jobs from the values of a table, in per cent of the latter, in ascending order.
+fn job_errors(run: &ReadRun, argument: &str) -> Result<Vec<f64>> {
+    let parts: Vec<&str> = argument.split('|').collect();
     let [value, file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
     let expected = expected(run.data, file, name, column, filters)?;
     let mut errors = Vec::new();
@@ -310,12 +320,22 @@ fn median_job_error(run: &ReadRun) -> Result<Option<f64>> {
         }
     }
     errors.sort_by(f64::total_cmp);
-    let middle = errors.len() / 2;
-    Ok(match errors.len() % 2 {
-        _ if errors.is_empty() => None,
-        1 => Some(errors[middle]),
-        _ => Some((errors[middle - 1] + errors[middle]) / 2.0),
-    })
+    Ok(errors)
+}
+
+/// Returns the difference at position floor(part n) of the sorted ones, counted from 0.
+fn job_error_at(run: &ReadRun) -> Result<Option<f64>> {
+    let (part, argument) = run.argument.split_once('|').ok_or_else(|| wrong_form(run))?;
+    let errors = job_errors(run, argument)?;
+    Ok(errors.get((number(part)? * errors.len() as f64).floor() as usize).copied())
+}
+
+/// Returns a value of a model by name. Errors: the model has no such value.
+fn named_value(run: &ReadRun) -> Result<Option<f64>> {
+    let values = &run.outcome.values;
+    let found = values.iter().find(|(name, _)| name == run.argument).map(|(_, value)| *value);
+    let known = || either(values.iter().map(|(name, _)| name.as_str()));
+    found.map(Some).ok_or_else(|| Error::plan("reading", format!("'{}'", run.argument), known()))
 }
 
 #[cfg(test)]

@@ -189,6 +189,15 @@ fn intervals(
 
 /// Reads a plan with changes. Errors: unknown keys and wrong values.
 fn read(path: &Path, set: &[String]) -> Result<TimeSharing> {
+    let plan: TimeSharing = read_plan(path, set)?;
+    if plan.machines == 0 || plan.gpus == 0 || plan.pace <= 0.0 || plan.round_s.is_some_and(|round| round <= 0.0) {
+        return Err(Error::trace(path, 0, "", "machines, gpus, pace and round_s are above 0"));
+    }
+    Ok(plan)
+}
+
+/// Reads the plan of a model with changes of its keys. Errors: unknown keys and wrong values.
+pub fn read_plan<T: serde::de::DeserializeOwned>(path: &Path, set: &[String]) -> Result<T> {
     let text = read_text(path)?;
     let wrong = |error: toml::de::Error| Error::trace(path, 0, "", error.message().to_owned());
     let mut table: toml::Table = toml::from_str(&text).map_err(wrong)?;
@@ -196,11 +205,7 @@ fn read(path: &Path, set: &[String]) -> Result<TimeSharing> {
         let changed: toml::Table = toml::from_str(change).map_err(wrong)?;
         table.extend(changed);
     }
-    let plan: TimeSharing = table.try_into().map_err(wrong)?;
-    if plan.machines == 0 || plan.gpus == 0 || plan.pace <= 0.0 || plan.round_s.is_some_and(|round| round <= 0.0) {
-        return Err(Error::trace(path, 0, "", "machines, gpus, pace and round_s are above 0"));
-    }
-    Ok(plan)
+    table.try_into().map_err(wrong)
 }
 
 /// Selects jobs in order, from an empty cluster; a job that does not fit is passed over. Up to one machine: the first machine with enough

@@ -3,6 +3,7 @@
 //! A rule reads the files of one paper and writes a trace, machines and further files beside a copy of the plan, so that `plimsoll run`
 //! executes the plan in that folder as well. Files are opened through [`DataFolder`], which checks their declared sizes and digests.
 
+mod accelerators;
 mod fgd;
 mod jobs;
 mod pai;
@@ -22,7 +23,7 @@ pub use sheet::{TextSheet, write};
 type PreparationRule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
 
 /// All rules by name.
-const RULES: [(&str, PreparationRule); 7] = [
+const RULES: [(&str, PreparationRule); 11] = [
     ("", |_, _, _| Ok(())),
     ("arrival-lists", fgd::prepare),
     ("pai", pai::prepare),
@@ -30,6 +31,10 @@ const RULES: [(&str, PreparationRule); 7] = [
     ("elasticflow", jobs::elasticflow),
     ("muri", jobs::muri),
     ("vtc", vtc::prepare),
+    ("gavel", accelerators::gavel),
+    ("gavel-table", accelerators::table),
+    ("gavel-entities", accelerators::entities),
+    ("shockwave", accelerators::shockwave),
 ];
 
 /// The data folder of the user with the declared files of a target.
