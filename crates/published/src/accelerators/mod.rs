@@ -47,7 +47,7 @@ pub struct RoundsPlan {
     /// Whether fractions are realised without rounds.
     #[serde(default)]
     pub ideal: bool,
-    /// The policy whose completion times are the divisor of the value `ratio`.
+    /// The policy of a second run: the value `ratio` divides by the completion times of that run.
     pub against: Option<String>,
 }
 

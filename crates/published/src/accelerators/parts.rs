@@ -24,7 +24,7 @@ pub struct PartsPlan {
     pub types: Vec<String>,
     /// The accelerators of each type, of all parts together.
     pub counts: Vec<u32>,
-    /// The types of jobs, in the order from which the authors' program chooses.
+    /// The types of jobs, in the order of the authors' program.
     pub job_types: Vec<String>,
     /// The number of jobs.
     pub jobs: u32,
