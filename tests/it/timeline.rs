@@ -256,7 +256,7 @@ fn wrong_requests_get_the_accepted_values() {
     let (of_tasks, _) = timeline(&out, "of-tasks.svg", &["--policy", "drf"]);
     for source in [without, plain.path().join("plan.toml")] {
         let (repeated, _) = timeline(&source, "repeated.svg", &["--policy", "drf"]);
-        assert!(drawn(&repeated) == drawn(&of_tasks), "{}", source.display());
+        assert!(plain_svg(&repeated) == plain_svg(&of_tasks), "{}", source.display());
     }
     let left: Vec<PathBuf> = files(plain.path())
         .into_iter()
@@ -266,7 +266,7 @@ fn wrong_requests_get_the_accepted_values() {
 }
 
 /// Returns a figure without its metadata, which has the plan.
-fn drawn(svg: &[u8]) -> String {
+fn plain_svg(svg: &[u8]) -> String {
     let text = String::from_utf8_lossy(svg);
     let (before, rest) = text.split_once("<metadata").unwrap_or((&text, ""));
     format!("{before}{}", rest.split_once("</metadata>").map_or(rest, |(_, after)| after))
