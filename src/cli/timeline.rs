@@ -127,7 +127,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// The tables of a run that is repeated for its timeline.
-const TABLES: [Table; 6] = [Table::Runs, Table::Users, Table::Tasks, Table::Usage, Table::Fairness, Table::Shares];
+const TABLES: [Table; 7] =
+    [Table::Runs, Table::Users, Table::Jobs, Table::Tasks, Table::Usage, Table::Fairness, Table::Shares];
 
 impl Args {
     /// Repeats the chosen run with the tables of a timeline, if the source is a plan or if the run has no table of tasks. Returns the

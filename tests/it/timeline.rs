@@ -250,9 +250,26 @@ fn wrong_requests_get_the_accepted_values() {
     }
     let plain = tempfile::tempdir().expect("a temporary folder");
     let text = plan(1, "first-fit", "").replace("\"tasks\", ", "");
-    let message = refused(&results(plain.path(), &text), &["-o", &svg, "--policy", "drf"]);
-    assert!(message.contains("no table 'tasks'") && message.contains("--tasks"), "{message}");
     assert!(!Path::new(&svg).exists());
+    // A run without a table of tasks is repeated, as the run of a plan; the timeline equals that of a run with the table.
+    let without = results(plain.path(), &text);
+    let (of_tasks, _) = timeline(&out, "of-tasks.svg", &["--policy", "drf"]);
+    for source in [without, plain.path().join("plan.toml")] {
+        let (repeated, _) = timeline(&source, "repeated.svg", &["--policy", "drf"]);
+        assert!(plain_svg(&repeated) == plain_svg(&of_tasks), "{}", source.display());
+    }
+    let left: Vec<PathBuf> = files(plain.path())
+        .into_iter()
+        .filter(|path| path.display().to_string().contains(".plimsoll-timeline"))
+        .collect();
+    assert!(left.is_empty(), "the temporary folder is removed: {left:?}");
+}
+
+/// Returns a figure without its metadata, which has the plan.
+fn plain_svg(svg: &[u8]) -> String {
+    let text = String::from_utf8_lossy(svg);
+    let (before, rest) = text.split_once("<metadata").unwrap_or((&text, ""));
+    format!("{before}{}", rest.split_once("</metadata>").map_or(rest, |(_, after)| after))
 }
 
 /// A sweep has one folder per cell; the option is needed if there are several.

@@ -138,7 +138,7 @@ const PLANTED: &[Planted] = &[
         options: &["--machines", "1x1c1g", "--placement", "pooled", "--policy", "fifo"],
         job: "b",
         intervals: &[
-            ("behind-others", 19, &["2 tasks of 1 other user", "next in order: user first"]),
+            ("behind-others", 19, &["2 tasks of 1 other user", "the first in order: first"]),
             ("resources", 10, &["1 core"]),
         ],
         holders: &[("first", 1000)],
@@ -148,7 +148,7 @@ const PLANTED: &[Planted] = &[
         trace: "job,user,submit_s,duration_s,tasks,cpu\na,u,0,10,2,1\nb,u,0,5,1,1\n",
         options: &["--machines", "1x1c1g", "--placement", "pooled", "--policy", "drf"],
         job: "b",
-        intervals: &[("behind-own", 10, &["another job of its user came first: a"]), ("resources", 10, &["1 core"])],
+        intervals: &[("behind-own", 10, &["other jobs of its user came first: a"]), ("resources", 10, &["1 core"])],
         holders: &[("u", 1000)],
     },
     // Fragmentation: two cores are free, one on each of two machines.
@@ -274,7 +274,7 @@ fn a_failure_is_reported_as_a_stop() {
         "{printed}"
     );
     assert_eq!(sum(&job["after_start"], 10_000_000, 25_000_000), 15_000_000);
-    assert!(printed.contains("1 task machine-failed"), "{printed}");
+    assert!(printed.contains("1 stop (machine-failed)"), "{printed}");
 }
 
 /// Wrong sources and names are refused with the accepted values.

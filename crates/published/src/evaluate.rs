@@ -70,7 +70,7 @@ pub struct Judged {
     pub exact: Option<String>,
     /// The verdict.
     pub verdict: NumberVerdict,
-    /// The reason for a number outside of its tolerance, or the cause of one that was not run; empty otherwise.
+    /// The reason for a number outside of its tolerance, or the cause if it was not run; empty otherwise.
     pub reason: String,
 }
 

@@ -272,7 +272,7 @@ fn wrong_form(run: &ReadRun) -> Error {
     Error::plan("reading", format!("'{}'", run.argument), "parts separated by |: see the other rows")
 }
 
-/// Returns the number of jobs whose value equals that of a table, up to a tolerance.
+/// Returns the number of jobs with the value of a table, up to a tolerance.
 fn jobs_equal(run: &ReadRun) -> Result<Option<f64>> {
     let parts: Vec<&str> = run.argument.split('|').collect();
     let [value, tolerance, file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
@@ -286,7 +286,7 @@ fn jobs_equal(run: &ReadRun) -> Result<Option<f64>> {
     Ok(Some(equal))
 }
 
-/// Returns the number of jobs whose completion time in a table is within the predicted interval.
+/// Returns the number of jobs with a completion time in a table that is within the predicted interval.
 fn jobs_covered(run: &ReadRun) -> Result<Option<f64>> {
     let parts: Vec<&str> = run.argument.split('|').collect();
     let [file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };

@@ -41,7 +41,7 @@ pub struct UnstatedParameter {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MissReason {
-    /// The ids of the numbers; `*` at the end stands for any text.
+    /// The ids of the numbers; `*` at the end matches any text.
     pub numbers: Vec<String>,
     /// The reason in a sentence.
     pub text: String,
@@ -87,7 +87,7 @@ struct TargetFile {
     reason: Vec<MissReason>,
 }
 
-/// A paper whose numbers are reproduced.
+/// A paper with reproduced numbers.
 #[derive(Clone, Debug)]
 pub struct PublishedTarget {
     /// The name of the folder.
@@ -102,7 +102,7 @@ pub struct PublishedTarget {
     pub note: String,
     /// The plans.
     pub plans: Vec<PlanEntry>,
-    /// The declared input files. A plan may use further files, whose digests are not checked.
+    /// The declared input files. A plan may use further files; their digests are not checked.
     pub inputs: Vec<TargetInput>,
     /// The parameters that the paper does not give.
     pub parameters: Vec<UnstatedParameter>,

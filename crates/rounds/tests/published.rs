@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, OverheadWhen, RoundEnd};
 use plimsoll_rounds::policies::{PolicyOptions, max_min, policy};
 use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, simulate, simulate_ideal};
-use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Rates, Throughputs, read_jobs};
+use plimsoll_rounds::table::{Arrivals, JobOptions, Rates, Throughputs, TrainingJob, read_jobs};
 
 const WINDOW: JobWindow = JobWindow { from: 4000, to: 5000 };
 
@@ -26,7 +26,7 @@ fn published(folder: &str) -> Option<PathBuf> {
 }
 
 /// Reads the table of Gavel's simulations and a trace of seed 0; a rate of 0 means that all jobs arrive at 0.
-fn gavel(folder: &Path, trace: &str, milli: u64, at_most: usize) -> (Throughputs, Vec<Job>) {
+fn gavel(folder: &Path, trace: &str, milli: u64, at_most: usize) -> (Throughputs, Vec<TrainingJob>) {
     let table = Throughputs::read(&folder.join("throughputs_simulation.csv"), None).expect("a table");
     let arrivals = if milli == 0 { Arrivals::AtOnce } else { Arrivals::PerHour(milli) };
     let options = JobOptions { arrivals, reference: "v100", single: false, at_most };
@@ -34,7 +34,12 @@ fn gavel(folder: &Path, trace: &str, milli: u64, at_most: usize) -> (Throughputs
     (table, jobs)
 }
 
-fn setup<'a>(table: &'a Throughputs, jobs: &'a [Job], cluster: &'a Cluster, options: Options) -> RoundSetup<'a> {
+fn setup<'a>(
+    table: &'a Throughputs,
+    jobs: &'a [TrainingJob],
+    cluster: &'a Cluster,
+    options: Options,
+) -> RoundSetup<'a> {
     RoundSetup { jobs, table, cluster, options, policy: PolicyOptions::default(), window: None, log_rounds: false }
 }
 
@@ -114,7 +119,7 @@ fn ideal_fractions() {
 }
 
 /// Runs Shockwave's 120 jobs on 32 GPUs.
-fn shockwave(folder: &Path, name: &str) -> (RoundOutcome, Vec<Job>) {
+fn shockwave(folder: &Path, name: &str) -> (RoundOutcome, Vec<TrainingJob>) {
     let table = Throughputs::read(&folder.join("throughputs.csv"), Some(("cluster", "tacc"))).expect("a table");
     let options = JobOptions { arrivals: Arrivals::Seconds, reference: "v100", single: false, at_most: usize::MAX };
     let jobs = read_jobs(&folder.join("trace_120.csv"), &table, &options).expect("jobs");

@@ -14,7 +14,7 @@ pub fn define_fragments(simulation: &Simulation, cluster: &mut Cluster) -> Resul
     fragments_of(simulation.mix, simulation.options.placement, &workload, &|| simulation.supply.mix(), cluster)
 }
 
-/// As [`define_fragments`], from a file or the rows of a workload, whose mix is `known`. Errors: as there.
+/// As [`define_fragments`], from a file or the rows of a workload with the mix `known`. Errors: as there.
 pub fn fragments_of<'a>(
     file: Option<&Pinned>,
     placement: Placement,

@@ -40,7 +40,7 @@ pub struct Simulation<'a> {
     pub cluster: &'a ClusterSpec,
     /// The file of weights, if there is one.
     pub weights: Option<&'a Pinned>,
-    /// The trace whose tasks define fragments; absent: the workload.
+    /// The trace with the tasks that define fragments; absent: the workload.
     pub mix: Option<&'a Pinned>,
     /// Engine options.
     pub options: &'a Options,

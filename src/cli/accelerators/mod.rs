@@ -9,7 +9,7 @@ use std::time::Instant;
 use plimsoll_rounds::mechanism::Options;
 use plimsoll_rounds::policies::PolicyOptions;
 use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate, simulate_ideal};
-use plimsoll_rounds::table::Job;
+use plimsoll_rounds::table::TrainingJob;
 use rayon::prelude::*;
 
 use super::progress::Steps;
@@ -29,7 +29,7 @@ struct RunIndex {
 /// The result of a run.
 struct Completed {
     index: RunIndex,
-    jobs: Vec<Job>,
+    jobs: Vec<TrainingJob>,
     outcome: RoundOutcome,
     summary: RoundSummary,
 }

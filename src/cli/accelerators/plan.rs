@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, Overhead, OverheadWhen, RoundEnd, TypeOrder};
 use plimsoll_rounds::policies::{Bottlenecks, FifoType, POLICIES, PolicyOptions, PolicyRow};
 use plimsoll_rounds::simulate::JobWindow;
-use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
+use plimsoll_rounds::table::{Arrivals, JobOptions, Throughputs, TrainingJob, read_jobs};
 use serde::Deserialize;
 
 use super::super::static_plan::{self, StaticPlan};
@@ -159,7 +159,7 @@ impl AcceleratorSetup {
     }
 
     /// Reads a list of jobs that arrive at a rate. Errors: those of the list.
-    pub fn jobs(&self, run: usize, rate: Option<u64>) -> Result<Vec<Job>> {
+    pub fn jobs(&self, run: usize, rate: Option<u64>) -> Result<Vec<TrainingJob>> {
         let arrivals = match rate {
             _ if self.at_once => Arrivals::AtOnce,
             Some(rate) => Arrivals::PerHour(rate),
@@ -238,8 +238,8 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         )?,
         type_order: match section.type_order.as_deref() {
             Some("listed") => TypeOrder::Listed((0..cluster.worker_types.len()).collect()),
-            Some("random") => TypeOrder::Random,
-            other => choice("type_order", other, (), &[("auto", ()), ("listed", ()), ("random", ())])
+            Some("shuffled") => TypeOrder::Random,
+            other => choice("type_order", other, (), &[("auto", ()), ("listed", ()), ("shuffled", ())])
                 .map(|()| TypeOrder::Auto)?,
         },
         overhead: Overhead {
@@ -271,7 +271,7 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
             "fifo_type",
             section.fifo_type.as_deref(),
             FifoType::Published,
-            &[("published", FifoType::Published), ("last", FifoType::Last), ("random", FifoType::Random)],
+            &[("published", FifoType::Published), ("last", FifoType::Last), ("drawn", FifoType::Random)],
         )?,
         makespan_gap: gap,
         ..PolicyOptions::default()

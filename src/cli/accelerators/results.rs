@@ -106,15 +106,17 @@ fn row(plan: &AcceleratorPlan, run: &Completed) -> AcceleratorRun {
 }
 
 fn jobs(plan: &AcceleratorPlan, run: &Completed) -> Vec<AcceleratorJob> {
-    let one = |(job, outcome): (&plimsoll_rounds::table::Job, &plimsoll_rounds::simulate::JobOutcome)| AcceleratorJob {
-        policy: plan.setup.policies[run.index.policy].name.to_owned(),
-        jobs_per_hour: run.index.rate.map(|rate| rate as f64 / 1000.0),
-        run: run.index.run as u64,
-        job: job.id.into(),
-        job_type: job.job_type.clone(),
-        times: [Some(outcome.arrival.0), outcome.start.map(|at| at.0), outcome.completion.map(|at| at.0)],
-        ran: outcome.time.iter().map(|span| span.0).sum(),
-        counts: [outcome.rounds.into(), outcome.preemptions.into(), outcome.leases.into()],
+    let one = |(job, outcome): (&plimsoll_rounds::table::TrainingJob, &plimsoll_rounds::simulate::JobOutcome)| {
+        AcceleratorJob {
+            policy: plan.setup.policies[run.index.policy].name.to_owned(),
+            jobs_per_hour: run.index.rate.map(|rate| rate as f64 / 1000.0),
+            run: run.index.run as u64,
+            job: job.id.into(),
+            job_type: job.job_type.clone(),
+            times: [Some(outcome.arrival.0), outcome.start.map(|at| at.0), outcome.completion.map(|at| at.0)],
+            ran: outcome.time.iter().map(|span| span.0).sum(),
+            counts: [outcome.rounds.into(), outcome.preemptions.into(), outcome.leases.into()],
+        }
     };
     // Jobs that arrive after the end of the run are absent.
     run.jobs.iter().zip(&run.outcome.jobs).filter(|(_, outcome)| outcome.arrival <= run.outcome.end).map(one).collect()

@@ -153,7 +153,7 @@ impl RunChoice<'_> {
         Ok(FoundRun { results, key: (policy, run), cell, notes })
     }
 
-    /// Opens the results of a study without a sweep, or of one cell, whose name is returned too.
+    /// Opens the results of a study without a sweep, or of one cell; also returns the name of the cell.
     fn results(&self, folder: &Path) -> Result<(Results, String)> {
         let Some(study) = StudyRecord::read(folder)? else {
             return match self.cell {

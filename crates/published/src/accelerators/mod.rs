@@ -16,7 +16,7 @@ use plimsoll_base::units::Span;
 use plimsoll_rounds::mechanism::{Cluster, Options};
 use plimsoll_rounds::policies::{Bottlenecks, PolicyOptions, policy};
 use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, simulate, simulate_ideal};
-use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
+use plimsoll_rounds::table::{Arrivals, JobOptions, Throughputs, TrainingJob, read_jobs};
 
 /// The plan of a simulation.
 #[derive(Clone, Debug, Deserialize)]
@@ -151,7 +151,7 @@ const QUANTILE_NAMES: [&str; 7] = ["p10_h", "p25_h", "p50_h", "p75_h", "p90_h", 
 /// Returns the measures of the jobs of a window by name: completion times in hours (`mean_h`, `mean_h_weight_N`, `pNN_h`) and seconds
 /// (`mean_s`), the end of the run (`makespan_h`, `makespan_s`), the largest rho and the per cent of jobs above 1.05 and 1.1, the utilisation
 /// without overhead, and the per cent of leases that were extended.
-fn values(outcome: &RoundOutcome, jobs: &[Job], cluster: &Cluster, window: JobWindow) -> Vec<(String, f64)> {
+fn values(outcome: &RoundOutcome, jobs: &[TrainingJob], cluster: &Cluster, window: JobWindow) -> Vec<(String, f64)> {
     let summary = outcome.summary(cluster, window);
     let rho = outcome.rho(jobs, cluster.capacity().iter().sum());
     let mut values = vec![
@@ -191,7 +191,7 @@ fn mean_ratio(outcome: &RoundOutcome, base: &RoundOutcome, window: JobWindow) ->
 }
 
 /// Returns the mean running time of jobs alone in hours: on the first type (`alone_h`), and each on its fastest type (`fastest_h`).
-fn alone(jobs: &[Job], table: &Throughputs, types: &[&str]) -> Result<[(String, f64); 2]> {
+fn alone(jobs: &[TrainingJob], table: &Throughputs, types: &[&str]) -> Result<[(String, f64); 2]> {
     let mut sums = [0.0; 2];
     for job in jobs {
         let rates: Result<Vec<f64>> =

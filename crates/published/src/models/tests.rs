@@ -1,4 +1,4 @@
-//! Worked examples of the models, computed by hand.
+//! Worked examples of the models.
 
 use super::*;
 

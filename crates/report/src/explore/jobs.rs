@@ -17,7 +17,7 @@ const FIRST_MOST: usize = 1_200_000;
 /// The largest number of points of a series before its reduction.
 const POINTS_MOST: usize = 4_000;
 
-/// The columns of a row of the table of jobs that do not depend on the policy, and of those that do.
+/// The columns of the table of jobs that are read.
 const COLUMNS: [&str; 7] = ["job", "user", "tasks", "submit_us", "start_us", "finish_us", "ideal_us"];
 
 /// A job of a run.
@@ -27,7 +27,7 @@ struct JobEntry {
     tasks: Option<f64>,
     submit: Option<f64>,
     ideal: Option<f64>,
-    /// By policy: the wait, and the time from the first start to the end, in milliseconds.
+    /// The wait, and the time from the first start to the end, in milliseconds, for each policy.
     times: Vec<(Option<f64>, Option<f64>)>,
 }
 

@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-/// Some columns, in the order in which they were added.
+/// Some columns, in the order of their addition.
 #[derive(Default)]
 pub(super) struct Pack {
     columns: Vec<Value>,

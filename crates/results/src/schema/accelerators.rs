@@ -52,7 +52,7 @@ impl TableRow for AcceleratorRun {
             C::seconds("completion_p99_s", "its 99 % quantile", |of| Some(of.quantiles[2])).lower(),
             C::seconds("makespan_s", "end of the last round", |of| Some(of.makespan_s)).lower(),
             C::float("utilisation", "share of accelerator time in use", |of| Some(of.utilisation)).higher(),
-            C::int("rounds", "rounds in which a job ran", |of| Some(of.counts[0])),
+            C::int("rounds", "rounds with a running job", |of| Some(of.counts[0])),
             C::int("resets", "computations of fractions", |of| Some(of.counts[1])),
             C::int("preemptions", "pauses of jobs that were not complete", |of| Some(of.counts[2])).lower(),
             C::float("lease_extension", "share of active jobs that keep their accelerators in the next round", |of| {
@@ -111,9 +111,9 @@ impl TableRow for AcceleratorJob {
             C::micros("start_us", "start of its first round; null if it never ran", |of| of.times[1]),
             C::micros("finish_us", "completion; null if the run ended before", |of| of.times[2]),
             C::micros("ran_us", "running time over all types", |of| Some(of.ran)),
-            C::int("rounds", "rounds in which it ran", |of| Some(of.counts[0])),
+            C::int("rounds", "rounds with it", |of| Some(of.counts[0])),
             C::int("preemptions", "pauses before it was complete", |of| Some(of.counts[1])).lower(),
-            C::int("leases", "rounds in which it kept its accelerators", |of| Some(of.counts[2])).higher(),
+            C::int("leases", "rounds with the accelerators of the round before", |of| Some(of.counts[2])).higher(),
         ]
     }
 }

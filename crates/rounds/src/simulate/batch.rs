@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use plimsoll_base::error::{Error, Result};
 
 use crate::policies::ActiveJob;
-use crate::table::{Job, Rates};
+use crate::table::{Rates, TrainingJob};
 
 /// Examples in the data set of each model (Shockwave, `utils.py`).
 const DATASETS: &[(&str, u64)] = &[
@@ -78,8 +78,8 @@ fn split(job_type: &str) -> Option<(&str, u32)> {
 
 impl Batches {
     /// Returns the kinds (type and scale) that jobs may change to.
-    pub fn kinds(jobs: &[Job]) -> Vec<(String, u32)> {
-        let of_job = |job: &Job| {
+    pub fn kinds(jobs: &[TrainingJob]) -> Vec<(String, u32)> {
+        let of_job = |job: &TrainingJob| {
             let model = split(&job.job_type).map_or("", |(model, _)| model).to_owned();
             batches(job).into_iter().map(move |batch| (format!("{model}-{batch}"), job.scale)).collect::<Vec<_>>()
         };
@@ -87,7 +87,7 @@ impl Batches {
     }
 
     /// Creates the states of the jobs with more than one phase. Errors: a job type without batch size or with an unknown data set.
-    pub fn new(jobs: &[Job], rates: &Rates) -> Result<Batches> {
+    pub fn new(jobs: &[TrainingJob], rates: &Rates) -> Result<Batches> {
         let mut states = HashMap::new();
         for job in jobs.iter().filter(|job| job.phases.len() > 1) {
             let parts = split(&job.job_type);
@@ -147,7 +147,7 @@ impl Batches {
 }
 
 /// Returns the batch sizes that a job may have: those of its list, and for gradual jobs the doublings between them.
-fn batches(job: &Job) -> Vec<u32> {
+fn batches(job: &TrainingJob) -> Vec<u32> {
     let mut batches: Vec<u32> = job.phases.iter().map(|phase| phase.batch).collect();
     if job.gradual {
         let (least, most) = (batches.iter().min().copied().unwrap_or(1), batches.iter().max().copied().unwrap_or(1));

@@ -21,8 +21,11 @@ pub fn simulate_ideal(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOu
     let n = capacity.len();
     let rates = Rates::new(setup.table, setup.jobs, &[], &setup.cluster.worker_types, false)?;
     let mut policy = (row.create)(&setup.policy);
-    let one =
-        |job: &crate::table::Job| JobOutcome { arrival: job.arrival, time: vec![Span(0); n], ..JobOutcome::default() };
+    let one = |job: &crate::table::TrainingJob| JobOutcome {
+        arrival: job.arrival,
+        time: vec![Span(0); n],
+        ..JobOutcome::default()
+    };
     let mut outcome = RoundOutcome {
         jobs: setup.jobs.iter().map(one).collect(),
         busy: vec![0; n],

@@ -4,7 +4,7 @@ use plimsoll_base::units::{Span, Time};
 
 use super::RoundOutcome;
 use crate::mechanism::Cluster;
-use crate::table::Job;
+use crate::table::TrainingJob;
 
 /// A window of job ids: `from..to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,9 +147,9 @@ impl RoundOutcome {
     }
 
     /// Computes finish-time fairness for a cluster with this number of accelerators.
-    pub fn rho(&self, jobs: &[Job], accelerators: u32) -> Rho {
+    pub fn rho(&self, jobs: &[TrainingJob], accelerators: u32) -> Rho {
         let contention = (jobs.len() as f64 / f64::from(accelerators)).max(1.0);
-        let one = |(job, outcome): (&Job, &super::JobOutcome)| {
+        let one = |(job, outcome): (&TrainingJob, &super::JobOutcome)| {
             let exclusive = job.exclusive?.seconds();
             Some(outcome.completion?.since(outcome.arrival).seconds() / (exclusive * contention))
         };

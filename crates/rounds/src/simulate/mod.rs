@@ -21,7 +21,7 @@ use crate::mechanism::{
 };
 use crate::policies::{ActiveJob, Policy, PolicyOptions, PolicyRow, View};
 use crate::random::PythonRandom;
-use crate::table::{Job, Rates, Throughputs};
+use crate::table::{Rates, Throughputs, TrainingJob};
 
 use batch::Batches;
 pub use batch::rescaled;
@@ -33,7 +33,7 @@ pub use progress::{MicroTask, micro_task};
 #[derive(Clone, Debug)]
 pub struct RoundSetup<'a> {
     /// The jobs, by arrival.
-    pub jobs: &'a [Job],
+    pub jobs: &'a [TrainingJob],
     /// The throughput table.
     pub table: &'a Throughputs,
     /// The cluster.
@@ -166,7 +166,11 @@ impl<'a> RoundRun<'a> {
         let rates = Rates::new(setup.table, setup.jobs, &kinds, &setup.cluster.worker_types, row.packing)?;
         let batches = Batches::new(setup.jobs, &rates)?;
         let window = setup.window.unwrap_or(JobWindow { from: 0, to: setup.jobs.len() as u32 });
-        let one = |job: &Job| JobOutcome { arrival: job.arrival, time: vec![Span(0); types], ..JobOutcome::default() };
+        let one = |job: &TrainingJob| JobOutcome {
+            arrival: job.arrival,
+            time: vec![Span(0); types],
+            ..JobOutcome::default()
+        };
         let outcome = RoundOutcome {
             jobs: setup.jobs.iter().map(one).collect(),
             busy: vec![0; types],

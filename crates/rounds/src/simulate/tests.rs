@@ -31,7 +31,7 @@ const JOBS: &str = "job,arrival_s,job_type,scale_factor,iterations,weight,exclus
 6,90000,lm-10,1,100,1,10
 ";
 
-fn read(table: &str, jobs: &str) -> (Throughputs, Vec<Job>) {
+fn read(table: &str, jobs: &str) -> (Throughputs, Vec<TrainingJob>) {
     let file = |text: &str| {
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         file.write_all(text.as_bytes()).expect("writable");

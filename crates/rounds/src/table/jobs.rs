@@ -11,7 +11,7 @@ use super::header::CsvHeader;
 
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct TrainingJob {
     /// Its id: the number of its row, from 0.
     pub id: u32,
     /// Its type: a name of the throughput table.
@@ -108,13 +108,13 @@ const COLUMNS: &[&str] = &[
 ///
 /// Errors, with line and column: unknown or missing columns, both or neither of iterations and duration, values out of range, a job type
 /// without rows in the table, jobs that are not in order.
-pub fn read_jobs(path: &Path, table: &Throughputs, options: &JobOptions<'_>) -> Result<Vec<Job>> {
+pub fn read_jobs(path: &Path, table: &Throughputs, options: &JobOptions<'_>) -> Result<Vec<TrainingJob>> {
     let mut rows = InputRows::open(path, Separator::Comma)?;
     let header = CsvHeader::read(&mut rows, path, COLUMNS, None)?;
     let arrival = if matches!(options.arrivals, Arrivals::PerHour(_)) { "unit_arrival" } else { "arrival_s" };
     let needed: &[&str] = if options.arrivals == Arrivals::AtOnce { &["job_type"] } else { &["job_type", arrival] };
     header.require(path, needed)?;
-    let mut jobs: Vec<Job> = Vec::new();
+    let mut jobs: Vec<TrainingJob> = Vec::new();
     while jobs.len() < options.at_most
         && let Some(row) = rows.read()?
     {
@@ -134,7 +134,7 @@ fn read_job(
     table: &Throughputs,
     options: &JobOptions<'_>,
     id: u32,
-) -> Result<Job> {
+) -> Result<TrainingJob> {
     let listed = header.integer(row, "job", 0, u64::from(u32::MAX), "the number of the row, from 0")?;
     if listed.is_some_and(|listed| listed != u64::from(id)) {
         return Err(header.wrong(row, "job", "is not in order", &format!("{id}: jobs are numbered from 0")));
@@ -182,7 +182,7 @@ fn read_job(
             Some(Slo { factor_milli: factor.min(u64::from(u32::MAX)) as u32, reference: duration.unwrap_or(ran) })
         }
     };
-    Ok(Job {
+    Ok(TrainingJob {
         id,
         scale,
         weight: header.integer(row, "weight", 1, 1_000_000, "a whole number from 1 to 1000000")?.unwrap_or(1) as u32,

@@ -11,7 +11,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputRow, InputRows, Separator};
 
 use header::CsvHeader;
-pub use jobs::{Arrivals, BatchPhase, Job, JobOptions, Slo, read_jobs};
+pub use jobs::{Arrivals, BatchPhase, JobOptions, Slo, TrainingJob, read_jobs};
 pub use rates::{PairRate, Rates};
 
 /// A rate: iterations per second as a float for solvers, and per 10^12 s as an integer for progress.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_base::error::{Error, Result};
 
-use super::{Job, Rate, Throughputs};
+use super::{Rate, Throughputs, TrainingJob};
 
 /// The rates of two jobs that share the same accelerators.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ impl Rates {
     /// Errors: a worker type without rows, a missing row (with the nearest), a job with rate 0 on all worker types.
     pub fn new(
         table: &Throughputs,
-        jobs: &[Job],
+        jobs: &[TrainingJob],
         kinds: &[(String, u32)],
         worker_types: &[String],
         pairs: bool,

@@ -89,7 +89,7 @@ fn pairs_have_two_rates_and_rows_can_be_filtered() {
     assert_eq!(only.alone("a", 1, "v100").expect("a row").per_s, 2.0);
 }
 
-fn jobs(text: &str, arrivals: Arrivals) -> Result<Vec<Job>> {
+fn jobs(text: &str, arrivals: Arrivals) -> Result<Vec<TrainingJob>> {
     let table = table("a,1,v100,1,,24.5\na,2,v100,1,,30\n")?;
     let options = JobOptions { arrivals, reference: "v100", single: false, at_most: usize::MAX };
     read_jobs(file(text).path(), &table, &options)

@@ -53,7 +53,7 @@ struct PodKind {
     part: u64,
     /// Number of devices.
     devices: u64,
-    /// The machines whose devices it accepts; all if absent.
+    /// The machines with devices that it accepts; all if absent.
     machines: Option<MachineSet>,
     /// Its part of the covered pods.
     frequency: f64,
@@ -291,7 +291,7 @@ impl Kss {
         )
     }
 
-    /// Returns the device for a task that needs a part of one and whose amounts were allocated already; `None` if the rule takes the fullest
+    /// Returns the device for a task that needs a part of one, after the allocation of its amounts; `None` if the rule takes the fullest
     /// device.
     pub fn device(&mut self, index: &Index, hardware: &Hardware, machine: usize, need: &[u64]) -> Option<usize> {
         let set = hardware.sets.first()?;

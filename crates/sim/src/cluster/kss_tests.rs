@@ -1,4 +1,4 @@
-//! Tests of the rules of KSS: worked examples computed by hand from the published scores, and the cached search compared with a slow one.
+//! Tests of the rules of KSS: worked examples from the published scores, and the cached search compared with a slow one.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -52,7 +52,7 @@ fn growth_of_fragments_becomes_a_whole_score() {
     let (mut kss, index, hardware) = state(KssRule::Fgd, &nodes, mix());
     let scores = |kss: &Kss, need: [u64; 2]| (0..3).map(|m| kss.score(&index, &hardware, m, &need)).collect::<Vec<_>>();
     assert_eq!(scores(&kss, [2000, 500]), [46, 58, 58], "two cores and half a device");
-    assert_eq!(kss.find(&index, &hardware, &[2000, 500], Scope::default()), Some(1), "a tie goes to the lower index");
+    assert_eq!(kss.find(&index, &hardware, &[2000, 500], Scope::default()), Some(1), "a tie selects the lower index");
     assert_eq!(scores(&kss, [2000, 400]), [44, 56, 59], "two cores and 400 of a device");
     assert_eq!(kss.find(&index, &hardware, &[2000, 400], Scope::default()), Some(2));
     let growth: Vec<(usize, i32)> = kss.growth_scores(&hardware, 2, 16_000, &[2000, 400]).collect();

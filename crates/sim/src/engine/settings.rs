@@ -222,7 +222,7 @@ pub static SETTINGS: &[ClusterSetting] = &[
         kind: SettingKind::File,
         example: "mix.csv",
         help: || {
-            "A trace whose tasks define fragments, in place of those of the workload; its other columns do not matter \
+            "A trace with tasks that define fragments, in place of the workload; its other columns do not matter \
              (docs/cluster.md)"
                 .to_owned()
         },

@@ -11,7 +11,7 @@ use plimsoll_base::units::Span;
 use plimsoll_rounds::mechanism::{Cluster, Options};
 use plimsoll_rounds::policies::{Bottlenecks, PolicyOptions, policy};
 use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate, simulate_ideal};
-use plimsoll_rounds::table::{Arrivals, Job, JobOptions, Throughputs, read_jobs};
+use plimsoll_rounds::table::{Arrivals, JobOptions, Throughputs, TrainingJob, read_jobs};
 
 use super::Row;
 
@@ -82,7 +82,7 @@ impl Simulation {
         format!("{} {size}{}", self.policy, if self.round == 360 && !self.ideal { "" } else { &round })
     }
 
-    fn run(&self, table: &Throughputs, jobs: &[Job]) -> Result<RoundOutcome> {
+    fn run(&self, table: &Throughputs, jobs: &[TrainingJob]) -> Result<RoundOutcome> {
         let row = policy(&self.policy)?;
         let types: Vec<usize> = (0..3).filter(|&j| self.cluster[j] > 0).collect();
         let names: Vec<&str> = types.iter().map(|&j| ["v100", "p100", "k80"][j]).collect();

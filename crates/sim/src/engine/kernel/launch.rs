@@ -102,7 +102,7 @@ impl Kernel<'_> {
         Err(Error::Mismatch { problem })
     }
 
-    /// Returns the sets launched in this round whose tasks do not run yet, with the number of tasks of each entry.
+    /// Returns the sets launched in this round with tasks that do not run yet, with the number of tasks of each entry.
     pub fn launched_now(&self) -> impl Iterator<Item = (SetSlot, u32)> {
         self.launches.iter().map(|tasks| (tasks.set, tasks.count.get()))
     }

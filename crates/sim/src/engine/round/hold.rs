@@ -1,7 +1,7 @@
 //! Rounds with a final choice (`on_blocked` is `hold` or `hold-backfill`): a set that was chosen but does not fit is kept until it fits, also
 //! if a set that arrives later would be first.
 //!
-//! Without backfilling nothing else starts meanwhile. With `hold-backfill` the shadow time of the chosen set is computed once, when it is
+//! Without backfilling no other set starts meanwhile. With `hold-backfill` the shadow time of the chosen set is computed once, when it is
 //! found blocked: the instant at which enough of the tasks that run then have ended by their estimates. It stays, even if tasks end earlier.
 //! In every round until the chosen set fits, each other waiting set with room starts if it ends by its estimate before the shadow time, in
 //! the order of submission. There is no rule for spare amounts: a set that is too long never passes, even beside the reservation.

@@ -34,7 +34,7 @@ named! {
         /// See `backfill`.
         Conservative "conservative": "All in line get reservations, and others may start if they delay none before them",
         /// See `hold`.
-        Hold "hold": "It is kept until it fits, even if a later arrival would be first, and nothing else starts",
+        Hold "hold": "It is kept until it fits, even if a later arrival would be first, and no other set starts",
         /// See `hold`.
         HoldBackfill "hold-backfill": "As hold, and others may start if they end before it fits, by the estimates at the choice",
     }
