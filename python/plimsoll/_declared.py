@@ -92,7 +92,7 @@ class ReplayOptions(TypedDict, total=False):
     """A resource that consists of identified devices, such as gpu (docs/cluster.md); may be given several times."""
 
     mix: str | os.PathLike[str]
-    """A trace whose tasks define fragments, in place of those of the workload; its other columns do not matter (docs/cluster.md)."""
+    """A trace with tasks that define fragments, in place of the workload; its other columns do not matter (docs/cluster.md)."""
 
     hoard: str
     """Let a gang reserve room for a part of its tasks, for this span at most; by default it reserves nothing until all fit."""
