@@ -1,4 +1,4 @@
-//! The study of a results folder, from which a run can be repeated.
+//! The study of a results folder, for repetitions of its runs.
 
 use std::path::{Path, PathBuf};
 

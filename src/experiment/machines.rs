@@ -114,7 +114,7 @@ pub struct ClusterPlan {
     pub machines: Option<PathBuf>,
     /// The file of the machine events, if there are any.
     pub events: Option<PathBuf>,
-    /// The trace whose tasks define fragments, if it is not the workload.
+    /// The trace with tasks that define fragments, if it is not the workload.
     pub mix: Option<Pinned>,
 }
 

@@ -151,7 +151,7 @@ pub struct Plan {
     pub machines: Option<PathBuf>,
     /// The file of the machine events, if there is one.
     pub machine_events: Option<PathBuf>,
-    /// The trace whose tasks define fragments, if it is not the workload.
+    /// The trace with tasks that define fragments, if it is not the workload.
     pub mix: Option<Pinned>,
     /// The cluster that the workload runs on.
     pub cluster: ClusterSpec,

@@ -108,7 +108,7 @@ fn wrong_plans_and_files_are_refused_at_their_place() {
         let made = run(plimsoll(&["run", "-q", "-o"]).arg(dir.path().join("out")).arg(&plan));
         let text = said(&made);
         assert!(made.status.code() == Some(2) && !text.contains("panicked"), "{text}");
-        assert!(!dir.path().join("out").exists(), "nothing is written: {text}");
+        assert!(!dir.path().join("out").exists(), "no file is written: {text}");
         text
     };
     for (from, to, parts) in [

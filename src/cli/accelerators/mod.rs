@@ -1,4 +1,5 @@
-//! `plimsoll run` for a plan with a table `[accelerators]`: jobs whose speed depends on the type of accelerator, scheduled in rounds.
+//! `plimsoll run` for a plan with a table `[accelerators]`: jobs with a speed that depends on the type of
+//! accelerator, scheduled in rounds.
 
 mod plan;
 mod results;

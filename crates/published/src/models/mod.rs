@@ -1,4 +1,4 @@
-//! Models of published programs whose decision loops differ from the rounds of the engine: jobs of a fixed number of GPUs that share a
+//! Models of published programs with other decision loops than the rounds of the engine: jobs of a fixed number of GPUs that share a
 //! cluster in time, with all jobs placed again at each event or in rounds.
 //!
 //! A plan of such a model is a TOML file with the keys of [`TimeSharing`]. The numbers of these models test the description of the published

@@ -49,7 +49,7 @@ impl SharingQueues {
         self.queues.iter_mut().for_each(|queue| queue.retain(|job| jobs[*job].end.is_none()));
     }
 
-    /// Moves jobs whose service has reached the limit of their queue to the end of the next one; a job may fall several queues. `service` is
+    /// Moves jobs with a service at the limit of their queue to the end of the next one; a job may fall several queues. `service` is
     /// in seconds on the GPUs of the job. Returns whether a job moved.
     pub fn demote(&mut self, jobs: &[SharedJob]) -> bool {
         let mut any = false;

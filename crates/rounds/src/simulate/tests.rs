@@ -130,7 +130,7 @@ fn switches_change_the_schedule() {
     assert!(ideal("gandiva").expect_err("pairs").to_string().contains("shares accelerators"));
 }
 
-/// A job whose batch doubles after 2 of 4 epochs: the change is read at the end of a round and applied after the next one.
+/// A job with a batch that doubles after 2 of 4 epochs: the change is read at the end of a round and applied after the next one.
 #[test]
 fn the_batch_size_changes_after_one_more_round() {
     let jobs = "arrival_s,job_type,total_steps,batch_sizes,mode\n0,lm-10,23872,10x2 20x2,accordion\n";
