@@ -70,11 +70,11 @@ fn a_cell_has_the_verdicts_of_the_plan_of_its_own() {
     let answered = answer(&own);
     let first = answered.split(". ").next().expect("a sentence");
     assert!(words.contains(first), "the terminal has the sentence of the report: {first}\n{words}");
-    // In the report of the sweep, the row of the cell has the verdict of the sentence.
+    // In the report of the sweep, the row of the cell, with its value on the axis, has the verdict of the sentence.
     let whole = page("swept/report.html");
     for policy in ["drf", "asset"] {
         let tested = first.split("; ").find(|one| one.contains(&format!("under {policy}"))).expect("each policy");
-        let row = whole.split(&format!("mean-14 {policy} ")).nth(1).expect("a row");
+        let row = whole.split(&format!("mean-14 14 {policy} ")).nth(1).expect("a row");
         let verdict = ["lower", "higher", "no clear difference", "equivalent within 5 %"];
         let found = verdict.iter().find(|verdict| tested.contains(**verdict)).expect("a verdict");
         let cells: String = row.chars().take(60).collect();
