@@ -1,5 +1,5 @@
 "use strict";
-// The interactive part of the report. It draws with uPlot (MIT licence, Leon Sorokin), which precedes this script.
+// The interactive part of the report. It draws with uPlot, which precedes this script (MIT licence, Copyright (c) 2022 Leon Sorokin).
 (async () => {
   const section = document.getElementById("explore");
   const headerText = document.getElementById("explore-header");
