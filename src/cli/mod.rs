@@ -375,6 +375,12 @@ fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
+/// Starts threads for parallel work. Errors: [`Error::Plan`] if the system cannot start them.
+fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))
+}
+
 /// Returns the requested number of threads, by default the number of threads that the machine can run at once.
 fn threads(asked: Option<usize>) -> Result<usize> {
     match asked {

@@ -11,7 +11,7 @@ use plimsoll_published::{
 
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
-use super::{Context, Format, Stop, print, screen, threads};
+use super::{Context, Format, Stop, pool, print, screen, threads};
 use crate::error::{Error, Result};
 use crate::experiment::published::PlanRunner;
 use crate::output::file::write_whole;
@@ -21,7 +21,7 @@ use crate::output::numbers::{count, number};
 /// Reproduce numbers of other groups, and say which are within their tolerance
 ///
 /// Each target is a folder with plans and a table of numbers. Inputs that are not part of the repository are read from the
-/// data folder; a number whose input is missing is not run.
+/// data folder; without its input, a number is not run.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   plimsoll published small-examples
@@ -105,9 +105,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let quiet = context.quiet || context.warnings.is_some();
     let (planned, finished) = Default::default();
     let progress = ProgressLines { quiet, stop: &stop, planned, finished, last: Mutex::new(Instant::now()) };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
-    let pool = pool.map_err(|error| Error::output(&work, error))?;
-    let judged = pool.install(|| evaluate(&targets, args.data.as_deref(), &work, &runner, &progress))?;
+    let judged =
+        pool(threads(args.jobs)?)?.install(|| evaluate(&targets, args.data.as_deref(), &work, &runner, &progress))?;
     let table = csv(&targets, &judged);
     if let Some(folder) = &args.output {
         write_whole(&folder.join("published.csv"), table.as_bytes())?;

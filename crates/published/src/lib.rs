@@ -2,8 +2,8 @@
 //!
 //! A *target* is a folder with a paper's declaration (`target.toml`), plans or instances, and `numbers.csv` with one row per number. A row
 //! names a plan with parameters, policy and seeds, a reading of the result, the published value and its tolerance. [`evaluate`] prepares
-//! the inputs of each plan from the data folder of the user, runs what the rows require, and judges every row. A row whose input is missing
-//! or differs has the verdict "not run".
+//! the inputs of each plan from the data folder of the user, runs what the rows require, and judges every row. The verdict is "not run" if
+//! an input is missing or differs.
 //!
 //! Runs are executed by the caller ([`TargetRunner`]); static models of this crate need no runner.
 

@@ -14,7 +14,7 @@ use plimsoll_rounds::table::TrainingJob;
 use rayon::prelude::*;
 
 use super::progress::Steps;
-use super::{Context, Format};
+use super::{Context, Format, pool};
 use crate::control::study::Watcher;
 use crate::error::{Error, Result};
 pub use plan::AcceleratorPlan;
@@ -51,9 +51,7 @@ impl AcceleratorPlan {
     ) -> Result<()> {
         let started = Instant::now();
         let claim = self.about.claim(folder, restart)?;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool =
-            pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
+        let pool = pool(threads)?;
         let rates: Vec<Option<u64>> =
             if self.setup.rates.is_empty() { vec![None] } else { self.setup.rates.iter().copied().map(Some).collect() };
         let mut list = Vec::new();

@@ -16,7 +16,7 @@ pub use plan::CheckPlan;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::screen::escape_control_characters;
-use super::{Context, Format, threads};
+use super::{Context, Format, pool, threads};
 use crate::error::{Error, Result, each};
 use crate::fair::OnBlocked;
 use crate::output::file::WrittenFile;
@@ -128,8 +128,7 @@ fn print_findings(args: &Args, found: &CheckFindings, context: &Context) -> Resu
 fn find(args: &Args, context: &Context) -> Result<CheckFindings> {
     let CheckRequest { requirements, searches, on_blocked, candidates } =
         wanted(args, context, SettingOrigin::OnCommandLine)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads(args.jobs)?).build();
-    let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
+    let pool = pool(threads(args.jobs)?)?;
     let bar = bar(&searches, candidates.len(), context.quiet);
     let (stop, mut matrices) = (&context.stop, Vec::new());
     for search in searches {

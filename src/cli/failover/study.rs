@@ -8,7 +8,8 @@ use serde_json::json;
 use super::super::printout::Printout;
 use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::StaticPlan};
 use super::results;
-use crate::error::{Error, Result};
+use crate::cli::pool;
+use crate::error::Result;
 use crate::experiment::failover::FailoverPlan;
 use crate::output::files;
 
@@ -22,8 +23,7 @@ pub fn run(
 ) -> Result<()> {
     let started = Instant::now();
     let claim = about.claim(folder, restart)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| Error::plan("--jobs", error, "a number of threads that the system can start"))?;
+    let pool = pool(threads)?;
     let steps = Steps::new(context.quiet, "parts", &context.stop);
     let findings = pool.install(|| plan.study.run(&steps));
     steps.clear();

@@ -1,8 +1,8 @@
 //! All jobs are placed again at each event, and each job that ran pays for a start.
 //!
 //! Events are arrivals and ends, and changes of queues. At each event every job that ran since the last one, for d seconds, gains
-//! max(d - c, 0) seconds of work, with c its cost of a start, whether it is stopped or not. The last stretch is free: a job whose remaining
-//! work ends before the next event ends there. Source: the simulator of Zhao et al., Muri, SIGCOMM 2022.
+//! max(d - c, 0) seconds of work, with c its cost of a start, whether it is stopped or not. The last stretch is free: if the
+//! remaining work of a job ends before the next event, the job ends there. Source: the simulator of Zhao et al., Muri, SIGCOMM 2022.
 
 use super::order::{Order, SharingQueues};
 use super::{SharedJob, TimeSharing, select};
