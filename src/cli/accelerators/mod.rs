@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use plimsoll_rounds::mechanism::Options;
 use plimsoll_rounds::policies::PolicyOptions;
-use plimsoll_rounds::simulate::{JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate, simulate_ideal};
+use plimsoll_rounds::simulate::{
+    JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate_ideal, simulate_interruptible,
+};
 use plimsoll_rounds::table::TrainingJob;
 use rayon::prelude::*;
 
@@ -66,7 +68,7 @@ impl AcceleratorPlan {
             list.par_iter()
                 .map(|index| {
                     steps.go_on()?;
-                    let completed = self.complete(*index)?;
+                    let completed = self.complete(*index, &|| steps.go_on())?;
                     steps.done();
                     Ok(completed)
                 })
@@ -78,7 +80,7 @@ impl AcceleratorPlan {
         results::write(self, &runs, (folder, started), format, context)
     }
 
-    fn complete(&self, index: RunIndex) -> Result<Completed> {
+    fn complete(&self, index: RunIndex, check: &dyn Fn() -> Result<()>) -> Result<Completed> {
         let jobs = self.setup.jobs(index.run, index.rate)?;
         let seed = index.run as u64;
         let setup = RoundSetup {
@@ -91,7 +93,8 @@ impl AcceleratorPlan {
             log_rounds: false,
         };
         let row = self.setup.policies[index.policy];
-        let outcome = if self.setup.ideal { simulate_ideal(&setup, row) } else { simulate(&setup, row) };
+        let outcome =
+            if self.setup.ideal { simulate_ideal(&setup, row) } else { simulate_interruptible(&setup, row, check) };
         let outcome = outcome.map_err(|error| match error {
             Error::Plan { .. } => error.under("accelerators"),
             other => other,

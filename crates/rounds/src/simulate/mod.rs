@@ -121,8 +121,20 @@ struct RoundRun<'a> {
 ///
 /// Errors: missing rows of the table, a job that fits on no worker type, a round that is not above the overhead, and errors of the policy.
 pub fn simulate(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOutcome> {
+    simulate_interruptible(setup, row, &|| Ok(()))
+}
+
+/// Replays jobs as [`simulate`], and calls `check` before each round.
+///
+/// Errors: as [`simulate`], and that of `check`.
+pub fn simulate_interruptible(
+    setup: &RoundSetup<'_>,
+    row: &PolicyRow,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<RoundOutcome> {
     let mut run = RoundRun::new(setup, row)?;
     while run.unfinished > 0 {
+        check()?;
         run.arrive();
         if run.active.is_empty() {
             let Some(job) = setup.jobs.get(run.next) else { break };
