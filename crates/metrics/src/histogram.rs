@@ -1,6 +1,6 @@
 //! Quantiles of many values in little memory, independent of the order of the values.
 //!
-//! Up to [`LogHistogram::EXACT`] values are stored, so that quantiles are exact. All values are counted in a logarithmic histogram over
+//! Up to [`LogHistogram::EXACT`] values are stored, so that quantiles are exact. More values are counted in a logarithmic histogram over
 //! `u64`. Values below 2048 are counted exactly. Above 2048, every octave is divided into 1024 equal buckets, so the relative error of a
 //! quantile is at most 1/2048. Count, sum, minimum and maximum are exact. Counters are integers, so the histogram of two merged parts
 //! equals the histogram of the whole. Source: the bucket layout of HdrHistogram (G. Tene), with 2^10 buckets per octave.
@@ -9,11 +9,21 @@
 const BITS: u32 = 10;
 const BUCKETS: usize = 1 << BITS;
 
-/// Counts of values on a logarithmic scale.
+/// Values and their quantiles.
 ///
-/// Memory: 8 KiB for each octave that occurs, at most 440 KiB, and 8 bytes per stored value; an empty histogram allocates nothing.
+/// Memory: 8 bytes per value for up to [`LogHistogram::EXACT`] values; for more, 8 KiB for each octave that occurs, at most 440 KiB. An
+/// empty histogram allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
+    /// All values, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
+    values: Vec<u64>,
+    /// The counts of more values.
+    counts: Option<Counts>,
+}
+
+/// Counts of values on a logarithmic scale.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counts {
     /// Octave 0 has the values below 1024, octave o ≥ 1 the values of 10 + o bits, in buckets of 2^(o−1) values. The last octave in the
     /// list is not empty, so equal contents have equal lists.
     octaves: Vec<Option<Box<[u64; BUCKETS]>>>,
@@ -21,16 +31,47 @@ pub struct LogHistogram {
     sum: u128,
     /// The minimum and the maximum.
     range: Option<(u64, u64)>,
-    /// All values, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
-    values: Vec<u64>,
 }
 
-/// The quantiles of the counted values.
+impl Counts {
+    fn of(values: &[u64]) -> Counts {
+        let mut counts = Counts::default();
+        values.iter().for_each(|value| counts.add(*value));
+        counts
+    }
+
+    fn add(&mut self, value: u64) {
+        let (octave, bucket) = position(value);
+        if self.octaves.len() <= octave {
+            self.octaves.resize(octave + 1, None);
+        }
+        self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))[bucket] += 1;
+        self.count += 1;
+        self.sum += u128::from(value);
+        let (min, max) = self.range.get_or_insert((value, value));
+        (*min, *max) = ((*min).min(value), (*max).max(value));
+    }
+
+    /// Returns the buckets that are not empty, in ascending order.
+    fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
+        self.octaves.iter().enumerate().flat_map(|(octave, counts)| {
+            let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
+            counts.filter(|(_, count)| **count > 0).map(move |(bucket, &count)| {
+                let shift = octave.saturating_sub(1);
+                let mantissa = if octave == 0 { bucket } else { BUCKETS + bucket };
+                let low = (mantissa as u64) << shift;
+                HistogramBucket { low, high: low + ((1 << shift) - 1), count }
+            })
+        })
+    }
+}
+
+/// The quantiles of values.
 #[derive(Clone, Debug)]
 pub struct Quantiles<'a> {
-    histogram: &'a LogHistogram,
     /// All values in ascending order, if they are stored.
     values: Vec<u64>,
+    counts: Option<&'a Counts>,
 }
 
 /// The range of values of one bucket.
@@ -51,83 +92,76 @@ impl LogHistogram {
     /// The largest relative error of a quantile of more than [`LogHistogram::EXACT`] values.
     pub const RELATIVE_ERROR: f64 = 1.0 / (2 * BUCKETS) as f64;
 
-    /// Counts one value.
+    /// Adds a value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
-        let (octave, bucket) = position(value);
-        self.octave(octave)[bucket] += 1;
-        self.count += 1;
-        if self.count <= Self::EXACT {
-            self.values.push(value);
-        } else {
-            self.values = Vec::new();
+        match &mut self.counts {
+            None if self.values.len() < Self::EXACT as usize => self.values.push(value),
+            Some(counts) => counts.add(value),
+            None => self.count_from_now_on(value),
         }
-        self.sum += u128::from(value);
-        self.widen(value);
     }
 
-    fn octave(&mut self, octave: usize) -> &mut [u64; BUCKETS] {
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, None);
-        }
-        self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))
+    #[cold]
+    fn count_from_now_on(&mut self, value: u64) {
+        let mut counts = Counts::of(&std::mem::take(&mut self.values));
+        counts.add(value);
+        self.counts = Some(counts);
     }
 
-    fn widen(&mut self, value: u64) {
-        let (min, max) = self.range.get_or_insert((value, value));
-        (*min, *max) = ((*min).min(value), (*max).max(value));
-    }
-
-    /// Returns the number of counted values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
-        self.count
+        self.counts.as_ref().map_or(self.values.len() as u64, |counts| counts.count)
     }
 
     /// Returns the exact sum.
     pub fn sum(&self) -> u128 {
-        self.sum
+        let sum = || self.values.iter().map(|value| u128::from(*value)).sum();
+        self.counts.as_ref().map_or_else(sum, |counts| counts.sum)
     }
 
-    /// Returns the smallest value, exactly, or `None` if the histogram is empty.
+    fn range(&self) -> Option<(u64, u64)> {
+        match &self.counts {
+            Some(counts) => counts.range,
+            None => self.values.iter().min().copied().zip(self.values.iter().max().copied()),
+        }
+    }
+
+    /// Returns the smallest value, exactly, or `None` if there are no values.
     pub fn min(&self) -> Option<u64> {
-        self.range.map(|(min, _)| min)
+        self.range().map(|(min, _)| min)
     }
 
-    /// Returns the largest value, exactly, or `None` if the histogram is empty.
+    /// Returns the largest value, exactly, or `None` if there are no values.
     pub fn max(&self) -> Option<u64> {
-        self.range.map(|(_, max)| max)
+        self.range().map(|(_, max)| max)
     }
 
-    /// Returns the mean, from the exact sum, or `None` if the histogram is empty.
+    /// Returns the mean, from the exact sum, or `None` if there are no values.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+        (self.count() > 0).then(|| self.sum() as f64 / self.count() as f64)
     }
 
     /// Returns the quantiles. Cost: that of sorting the stored values once.
     pub fn quantiles(&self) -> Quantiles<'_> {
         let mut values = self.values.clone();
         values.sort_unstable();
-        Quantiles { histogram: self, values }
+        Quantiles { values, counts: self.counts.as_ref() }
     }
 
     /// Returns the buckets that are not empty, in ascending order: the whole distribution, for a figure.
-    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
-        self.octaves.iter().enumerate().flat_map(|(octave, counts)| {
-            let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
-            counts.filter(|(_, count)| **count > 0).map(move |(bucket, &count)| {
-                let shift = octave.saturating_sub(1);
-                let mantissa = if octave == 0 { bucket } else { BUCKETS + bucket };
-                let low = (mantissa as u64) << shift;
-                HistogramBucket { low, high: low + ((1 << shift) - 1), count }
-            })
-        })
+    pub fn buckets(&self) -> Vec<HistogramBucket> {
+        match &self.counts {
+            Some(counts) => counts.buckets().collect(),
+            None => Counts::of(&self.values).buckets().collect(),
+        }
     }
 }
 
 impl PartialEq for LogHistogram {
-    /// Returns whether the same values were counted, in any order.
+    /// Returns whether the same values were recorded, in any order.
     fn eq(&self, other: &LogHistogram) -> bool {
-        (&self.octaves, self.count, self.sum, self.range) == (&other.octaves, other.count, other.sum, other.range)
-            && self.quantiles().values == other.quantiles().values
+        self.counts == other.counts && self.quantiles().values == other.quantiles().values
     }
 }
 
@@ -138,22 +172,22 @@ impl Quantiles<'_> {
     ///
     /// The result is exact for up to [`LogHistogram::EXACT`] values, for results below 2048, and at the first and the last position.
     /// Otherwise the relative error is at most [`LogHistogram::RELATIVE_ERROR`] (the result is the middle of the bucket). `q` is rounded
-    /// to a multiple of 10^-9, so the 0.07-quantile of 100 values is the seventh value. Returns `None` if no value was counted, or if `q`
+    /// to a multiple of 10^-9, so the 0.07-quantile of 100 values is the seventh value. Returns `None` if there are no values, or if `q`
     /// is not in 0..=1.
     pub fn at(&self, q: f64) -> Option<u64> {
-        let (min, max) = self.histogram.range?;
-        let rank = rank(q, self.histogram.count)?;
-        if let Some(value) = self.values.get(rank as usize - 1) {
-            return Some(*value);
-        }
+        let Some(counts) = self.counts else {
+            return self.values.get(rank(q, self.values.len() as u64)? as usize - 1).copied();
+        };
+        let (min, max) = counts.range?;
+        let rank = rank(q, counts.count)?;
         if rank == 1 {
             return Some(min);
         }
-        if rank == u128::from(self.histogram.count) {
+        if rank == u128::from(counts.count) {
             return Some(max);
         }
         let mut seen = 0;
-        let bucket = self.histogram.buckets().find(|bucket| {
+        let bucket = counts.buckets().find(|bucket| {
             seen += u128::from(bucket.count);
             seen >= rank
         });
@@ -195,9 +229,9 @@ mod tests {
     #[test]
     fn nothing_counted_has_no_value() {
         let empty = LogHistogram::default();
-        assert_eq!((empty.count(), empty.sum(), empty.octaves.capacity()), (0, 0, 0));
+        assert_eq!((empty.count(), empty.sum(), empty.values.capacity()), (0, 0, 0));
         assert_eq!((empty.min(), empty.max(), empty.mean(), empty.quantiles().at(0.5)), (None, None, None, None));
-        assert_eq!(empty.buckets().count(), 0);
+        assert_eq!(empty.buckets(), []);
     }
 
     #[test]
@@ -215,7 +249,7 @@ mod tests {
     fn every_value_lies_in_its_own_narrow_bucket() {
         let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
         for value in edges.chain(0..5000).chain([u64::MAX]) {
-            let bucket = histogram(&[value]).buckets().next().unwrap();
+            let bucket = histogram(&[value]).buckets()[0];
             assert!(bucket.low <= value && value <= bucket.high, "{value}: {bucket:?}");
             assert!(bucket.high - bucket.low <= bucket.low / BUCKETS as u64, "{value}: {bucket:?}");
             assert!(value >= 2048 || bucket.low == bucket.high, "{value}: {bucket:?}");

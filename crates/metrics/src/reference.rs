@@ -181,7 +181,7 @@ impl Reference {
     /// recorded.
     pub fn submit(&mut self, work: Work) {
         self.recorded.add(&work);
-        let size = self.sizes.size(&work.demand.0[..self.dims]);
+        let size = self.sizes.size(&work.demand.0);
         if work.tasks == 0 || work.duration == Span::ZERO || size <= 0.0 {
             return;
         }
@@ -203,7 +203,7 @@ impl Reference {
         while let Some(now) = self.next().filter(|now| *now < end) {
             self.begun = false;
             while let Some((number, work)) = self.coming.pop_until(now) {
-                self.arrive(now, number, self.sizes.size(&work.demand.0[..self.dims]), &work);
+                self.arrive(now, number, self.sizes.size(&work.demand.0), &work);
             }
             while let Some((_, place)) = self.next_end().filter(|(at, _)| *at <= now) {
                 if self.flows.len() >= MANY {

@@ -56,6 +56,8 @@ impl ServedWork {
 /// The sizes of tasks on a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskSizes {
+    /// The number of resources.
+    dims: usize,
     /// 1 / capacity of each resource; 0 for a capacity of 0.
     pub(crate) inverse: [f64; MAX_DIMS],
 }
@@ -64,12 +66,13 @@ impl TaskSizes {
     /// Creates the sizes on a cluster of this capacity, for a number of resources.
     pub fn new(dims: usize, capacity: &Resources) -> TaskSizes {
         let inverse = |d: usize| if d < dims && capacity.0[d] > 0 { 1.0 / capacity.0[d] as f64 } else { 0.0 };
-        TaskSizes { inverse: std::array::from_fn(inverse) }
+        TaskSizes { dims, inverse: std::array::from_fn(inverse) }
     }
 
-    /// Returns the dominant share of one task.
+    /// Returns the dominant share of one task. Panics: if `demand` has fewer resources.
+    #[inline]
     pub fn size(&self, demand: &[u64]) -> f64 {
-        largest_share(demand, &self.inverse)
+        largest_share(&demand[..self.dims], &self.inverse)
     }
 }
 

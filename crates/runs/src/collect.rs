@@ -16,7 +16,7 @@ use plimsoll_results::schema::Table;
 use plimsoll_results::summary::StuckExample;
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::record::{Decision, JobRecord, Launch, Named, Recorder, State, StuckRecord, TaskRecord};
-use plimsoll_sim::workload::{NameList, TaskSet};
+use plimsoll_sim::workload::{JobName, NameList, TaskSet};
 
 /// The number of examples that are kept for each reason.
 const EXAMPLES: usize = 3;
@@ -36,7 +36,9 @@ pub(super) struct Collector<'a> {
     pub(super) own: OwnMetrics<'a>,
     heartbeat: &'a mut (dyn FnMut(Time, u64) -> Result<()> + Send),
     room: MemoryGuard,
+    /// The name of the job of the last record, and its prefix and number if it has them.
     text: String,
+    numbered: Option<(u32, u64)>,
 }
 
 impl<'a> Collector<'a> {
@@ -64,6 +66,7 @@ impl<'a> Collector<'a> {
             heartbeat,
             room: MemoryGuard::default(),
             text: String::new(),
+            numbered: None,
         }
     }
 
@@ -73,10 +76,17 @@ impl<'a> Collector<'a> {
         self.log.finish(end)
     }
 
-    /// Stores the name of a job in `text`.
+    /// Stores the name of a job in `text`. Consecutive records are often about one job: a task, then its job.
     fn render(&mut self, name: Named) {
-        self.text.clear();
-        name.render(&mut self.text);
+        let numbered = match name.name {
+            JobName::Numbered { prefix, number } => Some((*prefix, *number)),
+            JobName::Text(_) => None,
+        };
+        if numbered.is_none() || numbered != self.numbered {
+            self.text.clear();
+            name.render(&mut self.text);
+            self.numbered = numbered;
+        }
     }
 }
 

@@ -101,15 +101,20 @@ pub(super) struct Sinks {
     shares: Option<Writer<ShareRow<'static>>>,
     levels: Option<Writer<LevelOf<'static>>>,
     decisions: Option<Writer<Decided<'static>>>,
-    /// A bit mask of the tables to compute, whether they are written or not.
+    /// A bit mask of the tables to compute: those that are written, and the series.
     wanted: u32,
 }
 
 impl Sinks {
     /// Opens the requested tables that are written during the run. The table `levels` is opened only for a policy with groups.
     pub fn open(to: &Destination, dims: &[Dim], groups: bool) -> Result<Sinks> {
-        // The table of demands depends on the workload alone, so only the first run writes it.
-        let wanted = to.tables.iter().filter(|&&table| table != Table::Demands || to.run == 0);
+        // The order of users in the series affects the rounding of means, which must not depend on whether there is a folder. The table
+        // of demands depends on the workload alone, so only the first run writes it.
+        let wanted = to.tables.iter().filter(|&&table| match table {
+            Table::Fairness | Table::Shares => true,
+            Table::Demands => to.folder.is_some() && to.run == 0,
+            _ => to.folder.is_some(),
+        });
         Ok(Sinks {
             dims: dims.to_vec(),
             jobs: to.open(dims)?,

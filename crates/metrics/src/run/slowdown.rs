@@ -74,6 +74,7 @@ pub struct Slowdowns {
     max: f64,
     /// The quotients, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
     values: Vec<f64>,
+    /// More quotients, each rounded to a millionth.
     millionths: LogHistogram,
 }
 
@@ -89,11 +90,11 @@ impl Slowdowns {
         self.sum.add_quotient(exact);
         let quotient = completion.0 as f64 / ideal.0 as f64;
         self.max = self.max.max(quotient);
-        self.millionths.record(nearest(quotient * 1e6));
-        if self.millionths.count() <= LogHistogram::EXACT {
+        if self.sum.jobs <= LogHistogram::EXACT {
             self.values.push(quotient);
         } else {
-            self.values = Vec::new();
+            let earlier = std::mem::take(&mut self.values);
+            earlier.into_iter().chain([quotient]).for_each(|value| self.millionths.record(nearest(value * 1e6)));
         }
     }
 
@@ -103,7 +104,7 @@ impl Slowdowns {
         values.sort_unstable_by(f64::total_cmp);
         let quantiles = self.millionths.quantiles();
         let one = |q: f64| {
-            let exact = rank(q, self.millionths.count()).and_then(|rank| values.get(rank as usize - 1).copied());
+            let exact = rank(q, self.sum.jobs).and_then(|rank| values.get(rank as usize - 1).copied());
             exact.or_else(|| quantiles.at(q).map(|value| value as f64 / 1e6))
         };
         qs.into_iter().map(one).collect()

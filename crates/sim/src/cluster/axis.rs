@@ -50,8 +50,9 @@ impl ClassAxis {
 /// Returns the raw class of an amount: its octave and the quarter within it.
 fn raw(amount: u64) -> u32 {
     let octave = amount.ilog2();
-    let part = ((u128::from(amount) << PARTS) >> octave) as u32 & ((1 << PARTS) - 1);
-    (octave << PARTS) + part
+    // The bits behind the first one.
+    let part = (amount << amount.leading_zeros() << 1) >> (u64::BITS - PARTS);
+    (octave << PARTS) + part as u32
 }
 
 #[cfg(test)]

@@ -88,21 +88,21 @@ impl BlockRows {
         &self.above[above * self.rows..][..self.rows]
     }
 
-    /// Adds a machine to neighbouring sets or removes it from them.
+    /// Adds a machine to neighbouring sets of a resource or removes it from them. Each of these sets includes the next one, so the sets
+    /// whose block has no other machine are the last ones.
     pub fn set(&mut self, machine: usize, rows: Range<usize>, member: bool) {
-        let block = machine / BLOCK;
-        let bit = 1 << (machine % BLOCK);
+        let (block, bit) = (machine / BLOCK, 1 << (machine % BLOCK));
+        let (above_at, above_bit) = (block / BLOCK * self.rows, 1 << (block % BLOCK));
         let words = &mut self.words[block * self.rows..][rows.clone()];
-        let above = &mut self.above[block / BLOCK * self.rows..][rows];
+        let above = self.above[above_at..][rows].iter_mut();
         if member {
             words.iter_mut().for_each(|word| *word |= bit);
-            above.iter_mut().for_each(|above| *above |= 1 << (block % BLOCK));
+            let alone = above.zip(words).rev().take_while(|(_, word)| **word == bit);
+            alone.for_each(|(above, _)| *above |= above_bit);
         } else {
-            for (word, above) in words.iter_mut().zip(above) {
-                *word &= !bit;
-                // There is no branch, because the processor could not predict it.
-                *above &= !(u64::from(*word == 0) << (block % BLOCK));
-            }
+            words.iter_mut().for_each(|word| *word &= !bit);
+            let empty = above.zip(words).rev().take_while(|(_, word)| **word == 0);
+            empty.for_each(|(above, _)| *above &= !above_bit);
         }
     }
 }

@@ -73,14 +73,14 @@ const NEAR: usize = 1024;
 #[derive(Clone, Debug)]
 struct Tier {
     from: u128,
-    entries: Vec<u128>,
+    entries: Vec<Reverse<u128>>,
 }
 
 impl Tier {
     /// Removes the later half of the entries and returns it as a tier.
-    fn split(entries: &mut Vec<u128>) -> Tier {
+    fn split(entries: &mut Vec<Reverse<u128>>) -> Tier {
         let half = entries.len() / 2;
-        let (_, from, _) = entries.select_nth_unstable(half);
+        let (_, Reverse(from), _) = entries.select_nth_unstable_by_key(half, |Reverse(entry)| *entry);
         Tier { from: *from, entries: entries.split_off(half) }
     }
 }
@@ -99,13 +99,13 @@ impl Entries {
         self.len += 1;
         let later = self.far.partition_point(|tier| tier.from > entry);
         if let Some(tier) = self.far.get_mut(later) {
-            return tier.entries.push(entry);
+            return tier.entries.push(Reverse(entry));
         }
         self.near.push(Reverse(entry));
         if self.near.len() > NEAR {
-            let mut near = unwrapped(std::mem::take(&mut self.near));
+            let mut near = std::mem::take(&mut self.near).into_vec();
             self.far.push(Tier::split(&mut near));
-            self.near = near.into_iter().map(Reverse).collect();
+            self.near = near.into();
         }
     }
 
@@ -122,7 +122,7 @@ impl Entries {
         while entries.len() > NEAR {
             self.far.push(Tier::split(&mut entries));
         }
-        self.near = entries.into_iter().map(Reverse).collect();
+        self.near = entries.into();
     }
 
     fn pop(&mut self) -> Option<u128> {
@@ -134,14 +134,10 @@ impl Entries {
     /// Removes all entries and returns them, in no particular order.
     fn drain(&mut self) -> Vec<u128> {
         self.len = 0;
-        let mut all = unwrapped(std::mem::take(&mut self.near));
+        let mut all = std::mem::take(&mut self.near).into_vec();
         self.far.drain(..).for_each(|tier| all.extend(tier.entries));
-        all
+        all.into_iter().map(|Reverse(entry)| entry).collect()
     }
-}
-
-fn unwrapped(heap: QuaternaryHeap<Reverse<u128>>) -> Vec<u128> {
-    heap.into_vec().into_iter().map(|Reverse(entry)| entry).collect()
 }
 
 /// Future events. Scheduling and popping cost O(log n), cancelling O(1); an entry takes 16 bytes and its event.
