@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from . import _call, _plimsoll
 from ._call import Frames, call, folder, given, named, options
 from ._errors import Error, InputError, RunError, Warning
+from ._metrics import Jobs, Metric, metric
 from ._plimsoll import Table
 from ._policies import Policy, Problem, Users, policy
 from ._results import Figure, Results, results_folder
@@ -44,6 +45,8 @@ __all__ = [
     "Error",
     "Figure",
     "InputError",
+    "Jobs",
+    "Metric",
     "Policy",
     "Problem",
     "Results",
@@ -55,6 +58,7 @@ __all__ = [
     "compare",
     "court",
     "decide",
+    "metric",
     "plot",
     "policies",
     "policy",
@@ -82,7 +86,7 @@ def run(
 
     Args:
         plan: The path of a plan in TOML, or a dict with the same keys. In a dict ``workload["trace"]`` may be a frame, ``policies`` may
-            contain your own (`policy`), and paths are relative to the working directory. A frame is written to a file that is deleted with
+            contain your own (`policy`), ``metric`` functions (`metric`), and paths are relative to the working directory. A frame is written to a file that is deleted with
             the results; give a path instead to reuse runs in `out` or to bundle the results.
         out: The folder for the results. If None, a temporary folder that is deleted with the results. Runs of this plan that are
             already in the folder are kept.
@@ -189,7 +193,7 @@ def check(policies: str | Policy | Sequence[str | Policy], **more: Unpack[CheckO
     """
     frames = Frames()
     args = ["check", "--format=json", *(f"--policy={name}" for name in named(policies, frames))]
-    usual = {"quiet": True, "whole_tasks": bool(frames.policies)}
+    usual = {"quiet": True, "whole_tasks": bool(frames.own)}
     return json.loads(call([*args, *options({**usual, **more})], frames=frames))
 
 

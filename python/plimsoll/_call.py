@@ -20,6 +20,8 @@ from typing import Any
 
 from . import _plimsoll
 from ._errors import InputError, RunError, Warning
+from ._metrics import ENTRY_POINTS as METRICS
+from ._metrics import Metric, registered_metric
 from ._policies import Policy, names_of, registered_names
 
 atexit.register(_plimsoll.end_calls)
@@ -37,16 +39,16 @@ class Kept:
 
 
 class Frames:
-    """The frames of a call, as files with the lifetime of its results, and the user's own policies.
+    """The frames of a call, as files with the lifetime of its results, and the user's own policies and metrics.
 
     Attributes:
         kept: The folder of the files, or None if there are none.
-        policies: The user's own policies.
+        own: The user's own policies and metrics.
     """
 
     def __init__(self, kept: Kept | None = None) -> None:
         self.kept = kept
-        self.policies: list[Policy] = []
+        self.own: list[Policy | Metric] = []
         self._names: dict[str, str] = {}
 
     def file(self, rows: Any, name: str) -> str:
@@ -102,14 +104,14 @@ def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frame
     """Runs the program with these arguments and returns its output.
 
     Warns with `plimsoll.Warning`, attributed to the caller's caller. Raises `plimsoll.Error`; its cause is the exception of the user's own
-    policy, if there is one.
+    policy or metric, if there is one.
     """
-    policies = frames.policies if frames else []
+    own = frames.own if frames else []
     args = [os.fspath(arg) for arg in args]
     # Without a terminal there are no progress bars; a notebook shows a line that is overwritten.
     line = Line() if "ipykernel" in sys.modules and "--quiet" not in args else None
     try:
-        code, printed, problem, noted, raised = _plimsoll.call(args, text, policies, line)
+        code, printed, problem, noted, raised = _plimsoll.call(args, text, own, line)
     finally:
         if line:
             line.end()
@@ -219,7 +221,7 @@ def named(policies: Any, frames: Frames) -> list[str]:
     """Returns the names of policies; a single policy may be given without a list. Raises TypeError for anything else."""
     given = list(policies) if isinstance(policies, (list, tuple)) else [policies]
     if all(isinstance(one, (str, Policy)) for one in given):
-        return names_of(given, frames.policies)
+        return names_of(given, frames.own)
     wrong = next(type(one).__name__ for one in given if not isinstance(one, (str, Policy)))
     raise TypeError(f"policies: a value of type {wrong} is not accepted; expected a name such as 'drf', a plimsoll.policy(...), or a list of them")
 
@@ -233,10 +235,14 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
             raise InputError(f"{kind}: {error}") from error
     if isinstance(what, (str, os.PathLike)):
         path = Path(what)
-        if names := registered_names():
+        names, metrics = registered_names(), registered_names(METRICS)
+        if names or metrics:
             text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.suffix == ".toml" else ""
             listed = "".join(re.findall(r"^\s*policies\s*=\s*\[(.*?)\]", text, re.DOTALL | re.MULTILINE))
-            names_of([name for name in sorted(names) if f'"{name}"' in listed], frames.policies)
+            names_of([name for name in sorted(names) if f'"{name}"' in listed], frames.own)
+            functions = set(re.findall(r'\bfunction\s*=\s*"([^"]*)"', text))
+            for name in sorted(metrics & functions):
+                metric_of(name, frames)
         return path, None
     raise TypeError(f"{kind}: a value of type {type(what).__name__} is not accepted; expected a path or a dict")
 
@@ -247,12 +253,16 @@ def framed(value: Any, frames: Frames, key: str) -> Any:
         # The names of policies may be those of installed packages.
         listed = value.get("policies") if not key else None
         if isinstance(listed, (list, tuple)) and all(isinstance(one, (str, Policy)) for one in listed):
-            value = {**value, "policies": names_of(listed, frames.policies)}
+            value = {**value, "policies": names_of(listed, frames.own)}
         return {name: framed(of, frames, f"{key}.{name}".lstrip(".")) for name, of in value.items()}
     if isinstance(value, (list, tuple)):
         return [framed(of, frames, key) for of in value]
     if isinstance(value, Policy):
-        return names_of([value], frames.policies)[0]
+        return names_of([value], frames.own)[0]
+    if isinstance(value, Metric):
+        return {"function": metric_of(value, frames), "unit": value.unit, "better": value.better}
+    if isinstance(value, str) and re.fullmatch(r"metric\.\w+\.function", key):
+        return metric_of(value, frames)
     if value is None:
         raise InputError(f"{key}: None is not accepted; leave the key out")
     if isinstance(value, float) and not math.isfinite(value):
@@ -264,6 +274,17 @@ def framed(value: Any, frames: Frames, key: str) -> Any:
     if not key.endswith("workload.trace"):
         raise InputError(f"{key}: a {type(value).__name__} is not accepted; only workload.trace may be a frame")
     return frames.file(value, key)
+
+
+def metric_of(value: str | Metric, frames: Frames) -> str:
+    """Returns the name of a metric, and adds a user-defined one or that of an installed package to those of the call. Raises InputError if
+    two metrics have the same name."""
+    found = value if isinstance(value, Metric) else registered_metric(value)
+    if found is not None and found not in frames.own:
+        if any(isinstance(other, Metric) and other.name == found.name for other in frames.own):
+            raise InputError(f"metric: '{found.name}' is the name of two functions; give one of them another name")
+        frames.own.append(found)
+    return value if isinstance(value, str) else value.name
 
 
 def plain(value: Any) -> Any:

@@ -6,10 +6,10 @@ from typing import Any, Callable, Sequence
 def call(
     args: Sequence[str],
     text: tuple[str, str] | None = None,
-    policies: Sequence[Any] = [],
+    own: Sequence[Any] = [],
     tell: Callable[[str], None] | None = None,
 ) -> tuple[int, str, str, list[str], BaseException | None]:
-    """Runs the program with these arguments; returns exit code, output, problem, warnings, and the exception of a policy in Python.
+    """Runs the program with these arguments; returns exit code, output, problem, warnings, and the exception of a policy or metric in Python.
 
     `tell` receives the progress.
     """

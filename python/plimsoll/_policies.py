@@ -10,7 +10,7 @@ import re
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _plimsoll
 from ._errors import InputError
@@ -143,36 +143,45 @@ ENTRY_POINTS = "plimsoll.policies"
 
 
 def registered(name: str) -> Policy | None:
-    """Returns the policy that an installed package registers under this name, or None. The entry point refers to a `Policy` or to a
-    function that returns one. Raises InputError if it refers to anything else, or if the policy has another name."""
-    points = importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
+    """Returns the policy that an installed package registers under this name, or None. Raises InputError if the entry point refers to
+    anything else than a `Policy` with this name or a function that returns one."""
     # The name of a built-in policy always means this policy.
-    if not points or _plimsoll.is_policy(name):
+    return None if _plimsoll.is_policy(name) else registered_as(ENTRY_POINTS, name, Policy, "plimsoll.policy(...)")
+
+
+Kind = TypeVar("Kind")
+
+
+def registered_as(group: str, name: str, kind: type[Kind], expected: str) -> Kind | None:
+    """Returns the object of this kind that an installed package registers in a group of entry points, or None. The entry point refers to
+    the object or to a function that returns it. Raises InputError if it refers to anything else, or if the object has another name."""
+    points = importlib.metadata.entry_points(group=group, name=name)
+    if not points:
         return None
     [point, *others] = points
     if others:
-        raise InputError(f"policies: several installed packages register '{name}': {', '.join(str(one.dist.name) for one in points if one.dist)}")
-    found = point.load()
-    found = found if isinstance(found, Policy) or not callable(found) else found()
-    if not isinstance(found, Policy):
-        raise InputError(f"policies: the entry point '{name}' ({point.value}) is a {type(found).__name__}; expected a plimsoll.policy(...)")
-    if found.name != name:
-        raise InputError(f"policies: the entry point '{name}' ({point.value}) has a policy named '{found.name}'; expected the same name")
+        raise InputError(f"{group}: several installed packages register '{name}': {', '.join(str(one.dist.name) for one in points if one.dist)}")
+    found: Any = point.load()
+    found = found if isinstance(found, kind) or not callable(found) else found()
+    if not isinstance(found, kind):
+        raise InputError(f"{group}: the entry point '{name}' ({point.value}) is a {type(found).__name__}; expected a {expected}")
+    if found.name != name:  # type: ignore[attr-defined]
+        raise InputError(f"{group}: the entry point '{name}' ({point.value}) is named '{found.name}'; expected the same name")  # type: ignore[attr-defined]
     return found
 
 
-def registered_names() -> set[str]:
-    """Returns the names of all policies that installed packages register."""
-    return {point.name for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+def registered_names(group: str = ENTRY_POINTS) -> set[str]:
+    """Returns the names of all policies, or of the objects of another group, that installed packages register."""
+    return {point.name for point in importlib.metadata.entry_points(group=group)}
 
 
-def names_of(policies: Sequence[Any], own: list[Policy]) -> list[str]:
+def names_of(policies: Sequence[Any], own: list[Any]) -> list[str]:
     """Returns the names of policies, and adds the user-defined ones and those of installed packages to `own`. Raises InputError if two of
     these have the same name."""
     policies = [registered(one) or one if isinstance(one, str) else one for one in policies]
     for one in policies:
         if isinstance(one, Policy) and one not in own:
-            if any(other.name == one.name for other in own):
+            if any(isinstance(other, Policy) and other.name == one.name for other in own):
                 raise InputError(f"policies: '{one.name}' is the name of two policies; give one of them another name")
             own.append(one)
     return [one.name if isinstance(one, Policy) else one for one in policies]

@@ -15,6 +15,7 @@ from . import _plimsoll
 from ._call import Frames, Kept, call, options, text
 from ._declared import ResultTables
 from ._errors import InputError
+from ._metrics import Metric
 from ._policies import Policy, names_of
 
 
@@ -137,7 +138,7 @@ class Results(ResultTables):
         policy: str | None = None,
         run: int = 0,
         cell: str | None = None,
-        own: Policy | Sequence[Policy] = (),
+        own: Policy | Metric | Sequence[Policy | Metric] = (),
         without: str | Sequence[str] = (),
         shakes: int | None = None,
         shake: float | None = None,
@@ -149,7 +150,7 @@ class Results(ResultTables):
             policy: The policy; may be absent if there is one.
             run: The number of the run among those of the policy.
             cell: The cell of a sweep.
-            own: The user-defined policies of the run, as they were given to `run` or `replay`.
+            own: The user-defined policies and metrics of the run, as they were given to `run` or `replay`.
             without: Causes that are removed in further runs, such as ``["user=alice", "machines=+1"]``.
             shakes: The number of perturbed pairs of runs for each cause.
             shake: The largest perturbation of a duration in percent.
@@ -163,10 +164,12 @@ class Results(ResultTables):
         """
         given = {"policy": policy, "run": run, "cell": cell, "without": without, "shakes": shakes, "shake": shake, "quiet": True}
         frames = Frames()
-        names_of([own] if isinstance(own, Policy) else list(own), frames.policies)
-        known = {one.name for one in frames.policies}
+        given_own = [own] if isinstance(own, (Policy, Metric)) else list(own)
+        names_of([one for one in given_own if not isinstance(one, Metric)], frames.own)
+        known = {one.name for one in frames.own}
+        frames.own += [one for one in given_own if isinstance(one, Metric)]
         # Policies of installed packages are known by their names.
-        names_of([name for name in self.about.get("policies", []) if name not in known], frames.policies)
+        names_of([name for name in self.about.get("policies", []) if name not in known], frames.own)
         return json.loads(call(["why", "--format=json", *options(given), "--", self.folder, text(job, "job")], frames=frames))
 
     def draw(self) -> Results:

@@ -16,7 +16,6 @@ from typing import Any
 from . import _call, _plimsoll
 from ._call import Frames, call, given, options
 from ._errors import InputError, RunError, Warning
-from ._policies import Policy
 from ._results import Results
 
 #: Shards per worker: several, so that other workers are busy while one worker has a shard with long runs.
@@ -96,7 +95,7 @@ def study(
     problems, noted = [], []
     if missing:
         of = shards or min(PER_WORKER * workers(executor) or UNTOLD, missing)
-        problems, noted = Shards(executor, args, text, frames.policies, of, retries, Told(quiet)).run()
+        problems, noted = Shards(executor, args, text, frames.own, of, retries, Told(quiet)).run()
     for note in noted:
         warnings.warn(note, Warning, stacklevel=2)
     try:
@@ -129,13 +128,13 @@ def workers(executor: Any) -> int:
     return getattr(executor, "_max_workers", None) or 0
 
 
-def shard(args: list[str], text: tuple[str, str] | None, policies: list[Policy], token: str) -> tuple[int, str, list[str], str]:
+def shard(args: list[str], text: tuple[str, str] | None, own: list[Any], token: str) -> tuple[int, str, list[str], str]:
     """Makes the runs of a shard, in a worker. Returns the exit code, the problem if it is not 0, warnings, and the name of the machine.
 
     `token` differs in every call, because Dask treats calls with equal arguments as one call.
     """
     del token
-    code, _, problem, noted, _ = _plimsoll.call(args, text, policies)
+    code, _, problem, noted, _ = _plimsoll.call(args, text, own)
     return code, problem, noted, platform.node()
 
 
@@ -168,12 +167,12 @@ class Shards:
         executor: Any,
         args: list[str],
         text: tuple[str, str] | None,
-        policies: list[Policy],
+        own: list[Any],
         of: int,
         retries: int,
         told: Told,
     ) -> None:
-        self.executor, self.args, self.text, self.policies, self.of, self.told = executor, args, text, policies, of, told
+        self.executor, self.args, self.text, self.own, self.of, self.told = executor, args, text, own, of, told
         self.left = [retries] * of
         self.waiting: dict[concurrent.futures.Future, int] = {}
         self.problems: list[str] = []
@@ -203,7 +202,7 @@ class Shards:
         """Submits a shard to the executor. Raises `plimsoll.RunError` if the executor accepts no more tasks."""
         args = [*self.args, f"--shard={index}/{self.of}"]
         try:
-            future = self.executor.submit(shard, args, self.text, self.policies, uuid.uuid4().hex)
+            future = self.executor.submit(shard, args, self.text, self.own, uuid.uuid4().hex)
         except RuntimeError as error:
             again = "call again with another one: runs that have ended are kept"
             raise RunError(f"shard {index}/{self.of}: the executor accepts no more tasks ({error}); {again}") from error

@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::policy::{GivenPolicy, Raised, registry};
+use super::policy::{GivenCode, Raised, registry};
 
 /// The time between two checks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
@@ -63,21 +63,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// Calls `tell` twice a second with a line on the progress of a run.
 ///
-/// Returns the exit code, the output, the problem if the code is not 0, the warnings, and the exception of a user's own policy. Raises
+/// Returns the exit code, the output, the problem if the code is not 0, the warnings, and the exception of a user's own policy or metric. Raises
 /// KeyboardInterrupt after the work has stopped and its partial files are removed. `solve` cannot be stopped: it continues until its end,
 /// and the exception does not wait for it.
 #[pyfunction]
-#[pyo3(signature = (args, text=None, policies=Vec::new(), tell=None))]
+#[pyo3(signature = (args, text=None, own=Vec::new(), tell=None))]
 pub fn call(
     py: Python,
     args: Vec<OsString>,
     text: Option<(PathBuf, String)>,
-    policies: Vec<GivenPolicy>,
+    own: Vec<GivenCode>,
     tell: Option<Bound<PyAny>>,
 ) -> PyResult<(u8, String, String, Vec<String>, Option<PyErr>)> {
     let raised = Raised::default();
     let stop = if tell.is_some() { Stop::with_progress() } else { Stop::default() };
-    let registry = registry(policies, &raised, &stop)?;
+    let registry = registry(own, &raised, &stop)?;
     let mut looks = 0;
     let (sender, mut receiver) = channel();
     let waits = args.first().is_none_or(|verb| verb != "solve");

@@ -6,6 +6,7 @@
 
 mod call;
 mod gym;
+mod metric;
 mod policy;
 mod table;
 

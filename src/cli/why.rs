@@ -343,6 +343,8 @@ fn json(log: &WaitReport, wait: &JobWait) -> serde_json::Value {
             "free_mean": u64::try_from(interval.mean(interval.free)).ok(),
             "behind_us": interval.behind.iter().map(|(name, span)| (name.clone(), span.0.into())).collect::<serde_json::Map<_, _>>(),
             "holders_mean": holders,
+            "started": interval.started,
+            "limit": interval.limit,
         })
     };
     serde_json::json!({

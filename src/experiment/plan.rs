@@ -241,7 +241,7 @@ impl Plan {
             .ok_or_else(|| Error::plan(origin.key("seed"), file.seed, "a seed below 2^63"))?;
         let dims: Vec<Dim> =
             cluster.groups.iter().flat_map(|group| &group.capacity).map(|(dim, _)| dim.clone()).collect();
-        let metrics = own_metrics(&file.metric, &dims)?;
+        let metrics = own_metrics(&file.metric, &dims, registry)?;
         if let Some(precision) = &precision {
             let columns = Table::Runs.columns(&dims);
             let own = metrics.iter().map(|metric| metric.column.name.as_str());

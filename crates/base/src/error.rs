@@ -94,14 +94,14 @@ pub enum Error {
         /// The condition that is violated, and by how much.
         problem: String,
     },
-    /// A user-defined policy failed.
-    #[error("policy {policy}{}: {problem}", instant_part(*at))]
-    PolicyFailed {
-        /// The policy.
-        policy: String,
+    /// A user-defined policy or metric failed.
+    #[error("{code}{}: {problem}", instant_part(*at))]
+    CodeFailed {
+        /// The policy or metric, such as `policy mine`.
+        code: String,
         /// The instant of the run, if the run had begun.
         at: Option<crate::units::Time>,
-        /// The problem, and its place in the code of the policy.
+        /// The problem, and its place in the code.
         problem: String,
     },
     /// Scenarios did not have the expected outcome.
@@ -225,7 +225,7 @@ impl Error {
             | Error::NotConverged { .. }
             | Error::Idle { .. }
             | Error::Livelock { .. }
-            | Error::PolicyFailed { .. }
+            | Error::CodeFailed { .. }
             | Error::Unexpected { .. } => 1,
             Error::Interrupted => 130,
             _ => 2,

@@ -27,6 +27,7 @@ mod keys;
 mod line;
 mod longterm;
 mod maxmin;
+mod metric;
 mod multifactor;
 mod only;
 mod pnorm;
@@ -56,6 +57,7 @@ use by_share::ByShare;
 use by_usage::{ByUsage, Renewal, UsageRule};
 
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
+pub use metric::{JOB_COLUMNS, JobColumns, MetricFunction};
 pub use plimsoll_sim::policy::job_order;
 pub use plimsoll_sim::policy::{
     Ask, Capabilities, Cause, Explain, Gang, GroupLevel, GroupLimits, GroupNode, GroupTree, Groups, Head, JobOrder,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Policy;
+use super::metric::MetricFunction;
 use super::queue_file::QueueFile;
 use super::quota::QuotaFile;
 use super::spec::{Catalogue, PolicySpec, Setup};
@@ -22,7 +23,7 @@ const QUOTA: &str = "quota";
 /// The constructor of a policy for a run.
 type Maker = dyn Fn(&Setup) -> Result<Box<dyn Policy>> + Send + Sync;
 
-/// The source text of a user-defined policy, for the provenance of results and the identity of runs.
+/// The source text of a user-defined policy or metric, for the provenance of results and the identity of runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The text, if it is known.
@@ -115,18 +116,19 @@ fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, nam
     })
 }
 
-/// The policies that a program can use: the built-in ones, which are in a catalogue, and its own.
+/// What a program can use: the built-in policies, which are in a catalogue, and its own policies and metrics.
 #[derive(Clone)]
 pub struct Registry {
     catalogue: Catalogue,
     own: Vec<NamedPolicy>,
     own_mechanisms: Vec<(String, Arc<dyn Mechanism>)>,
+    own_metrics: Vec<MetricFunction>,
 }
 
 impl Registry {
     /// Creates a registry with these built-in policies.
     pub fn new(catalogue: Catalogue) -> Registry {
-        Registry { catalogue, own: Vec::new(), own_mechanisms: Vec::new() }
+        Registry { catalogue, own: Vec::new(), own_mechanisms: Vec::new(), own_metrics: Vec::new() }
     }
 
     /// Returns the built-in policies.
@@ -144,6 +146,17 @@ impl Registry {
     pub fn with_mechanism(mut self, name: impl Into<String>, mechanism: impl Mechanism + 'static) -> Registry {
         self.own_mechanisms.push((name.into(), Arc::new(mechanism)));
         self
+    }
+
+    /// Adds a metric of the program.
+    pub fn with_metric(mut self, metric: MetricFunction) -> Registry {
+        self.own_metrics.push(metric);
+        self
+    }
+
+    /// Returns the metric of the program with this name.
+    pub fn metric(&self, name: &str) -> Option<&MetricFunction> {
+        self.own_metrics.iter().find(|metric| metric.name == name)
     }
 
     /// Returns the static mechanism with this name, for instances with these resources; for `quota` without a file it is [`PerUser`].

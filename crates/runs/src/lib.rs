@@ -26,7 +26,7 @@ mod wait_text;
 pub use intervention::Intervention;
 pub use memory::ROW_MEMORY;
 pub use mix::{define_fragments, fragments_of};
-pub use own::{JOB_COLUMNS, OwnMetric};
+pub use own::OwnMetric;
 pub use plimsoll_sim::workload::Shake;
 pub use shared::{Key, Lease, SharedSupply, Supplies};
 pub use simulate::{RunEnvironment, Simulated, Simulation, simulate, simulate_observed};

@@ -1,19 +1,17 @@
 //! Metrics that a plan defines: `[metric.late] expr = "mean(wait_s > 60)"`.
 //!
 //! The expression is an aggregate of a value of each finished job that was submitted in the measured window. The value is an expression
-//! of the language of mappings over the columns in [`JOB_COLUMNS`]. Sums are in the order of completion.
+//! of the language of mappings over the columns in [`JOB_COLUMNS`]. Sums are in the order of completion. A metric may also be a function
+//! of the program over these columns.
 
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::Span;
 use plimsoll_metrics::FinishedJob;
+use plimsoll_policies::{Code, JOB_COLUMNS, JobColumns, MetricFunction};
 use plimsoll_results::schema::OwnColumn;
 use plimsoll_sim::record::JobRecord;
 use plimsoll_trace_import::Condition;
-
-/// The columns of a job.
-pub const JOB_COLUMNS: [&str; 8] =
-    ["user", "tasks", "submit_s", "wait_s", "completion_s", "ideal_s", "slowdown", "work_s"];
 
 /// The function that combines the values of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +31,21 @@ const AGGREGATES: [(&str, Aggregate); 4] =
 pub struct OwnMetric {
     /// Its column in the table `runs`.
     pub column: OwnColumn,
-    aggregate: Aggregate,
-    value: Condition,
-    /// Whether the metric is the mean over users of the aggregate of each user's jobs.
-    by_user: bool,
+    value: OwnValue,
+}
+
+/// The computation of a metric.
+#[derive(Clone, Debug)]
+enum OwnValue {
+    /// An aggregate of a value of each job.
+    Aggregate {
+        aggregate: Aggregate,
+        value: Condition,
+        /// Whether the metric is the mean over users of the aggregate of each user's jobs.
+        by_user: bool,
+    },
+    /// A function of all jobs.
+    Function(MetricFunction),
 }
 
 impl OwnMetric {
@@ -55,7 +64,20 @@ impl OwnMetric {
             return Err(Error::plan(key, format!("'{expr}'"), expected));
         };
         let value = Condition::parse(key, inner, &JOB_COLUMNS.map(str::to_owned))?;
-        Ok(OwnMetric { column, aggregate: *aggregate, value, by_user })
+        Ok(OwnMetric { column, value: OwnValue::Aggregate { aggregate: *aggregate, value, by_user } })
+    }
+
+    /// Creates a metric from a function of the program.
+    pub fn of_function(column: OwnColumn, function: MetricFunction) -> OwnMetric {
+        OwnMetric { column, value: OwnValue::Function(function) }
+    }
+
+    /// Returns the source text of the function, if the metric is one.
+    pub fn code(&self) -> Option<&Code> {
+        match &self.value {
+            OwnValue::Function(function) => Some(&function.code),
+            OwnValue::Aggregate { .. } => None,
+        }
     }
 }
 
@@ -97,12 +119,15 @@ pub(super) struct OwnMetrics<'a> {
     metrics: &'a [OwnMetric],
     /// For each metric, the values of each user; of all jobs if the metric is not by user.
     sums: Vec<Vec<ValueSums>>,
+    /// All jobs, if a metric is a function.
+    columns: Option<JobColumns>,
 }
 
 impl<'a> OwnMetrics<'a> {
     /// Creates the state before the first job.
     pub fn new(metrics: &'a [OwnMetric]) -> OwnMetrics<'a> {
-        OwnMetrics { metrics, sums: vec![Vec::new(); metrics.len()] }
+        let columns = metrics.iter().any(|metric| metric.code().is_some()).then(JobColumns::default);
+        OwnMetrics { metrics, sums: vec![Vec::new(); metrics.len()], columns }
     }
 
     /// Returns whether the plan defines a metric.
@@ -124,12 +149,16 @@ impl<'a> OwnMetrics<'a> {
             slowdown.into(),
             job.work.map(|work| work as f64 / 1e6).into(),
         ];
+        if let Some(columns) = &mut self.columns {
+            add_row(columns, job.user.0, &cells);
+        }
         for (metric, sums) in self.metrics.iter().zip(&mut self.sums) {
-            let value = metric.value.number(&|at| cells[at]).map_err(|problem| {
+            let OwnValue::Aggregate { value, by_user, .. } = &metric.value else { continue };
+            let value = value.number(&|at| cells[at]).map_err(|problem| {
                 let OwnColumn { name, about, .. } = &metric.column;
                 Error::plan(format!("metric.{name}"), format!("'{about}'"), format!("numbers; {problem}"))
             })?;
-            let place = if metric.by_user { job.user.index() } else { 0 };
+            let place = if *by_user { job.user.index() } else { 0 };
             if sums.len() <= place {
                 sums.resize_with(place + 1, ValueSums::default);
             }
@@ -140,18 +169,42 @@ impl<'a> OwnMetrics<'a> {
         Ok(())
     }
 
-    /// Returns the columns and the values at the end of the run.
-    pub fn values(&self) -> impl Iterator<Item = (&OwnColumn, Option<f64>)> {
-        self.metrics.iter().zip(&self.sums).map(|(metric, sums)| {
-            let value = if metric.by_user {
-                let users: Vec<f64> = (sums.iter().filter(|user| user.jobs > 0))
-                    .filter_map(|user| user.result(metric.aggregate))
-                    .collect();
-                (!users.is_empty()).then(|| users.iter().sum::<f64>() / users.len() as f64)
-            } else {
-                sums.first().copied().unwrap_or_default().result(metric.aggregate)
-            };
-            (&metric.column, value)
-        })
+    /// Returns the columns of the metrics.
+    pub fn columns(&self) -> impl Iterator<Item = &OwnColumn> {
+        self.metrics.iter().map(|metric| &metric.column)
+    }
+
+    /// Returns the values at the end of the run, in the order of the columns. Errors: those of functions.
+    pub fn values(&self) -> Result<Vec<Option<f64>>> {
+        let value = |(metric, sums): (&OwnMetric, &Vec<ValueSums>)| match &metric.value {
+            OwnValue::Aggregate { aggregate, by_user: true, .. } => {
+                let users: Vec<f64> =
+                    sums.iter().filter(|user| user.jobs > 0).filter_map(|user| user.result(*aggregate)).collect();
+                Ok((!users.is_empty()).then(|| users.iter().sum::<f64>() / users.len() as f64))
+            }
+            OwnValue::Aggregate { aggregate, .. } => Ok(sums.first().copied().unwrap_or_default().result(*aggregate)),
+            OwnValue::Function(function) => function.compute(self.columns.as_ref().unwrap_or(&JobColumns::default())),
+        };
+        self.metrics.iter().zip(&self.sums).map(value).collect()
+    }
+}
+
+/// Adds a job with these cells.
+fn add_row(columns: &mut JobColumns, user: u32, cells: &[Cell; JOB_COLUMNS.len()]) {
+    let [name, numbers @ ..] = cells;
+    if columns.users.len() <= user as usize {
+        columns.users.resize(user as usize + 1, String::new());
+    }
+    let known = &mut columns.users[user as usize];
+    if let (Cell::Text(name), true) = (name, known.is_empty()) {
+        known.push_str(name);
+    }
+    columns.user.push(user);
+    for (column, cell) in columns.numbers.iter_mut().zip(numbers) {
+        column.push(match cell {
+            Cell::Int(value) => *value as f64,
+            Cell::Float(value) => *value,
+            _ => f64::NAN,
+        });
     }
 }

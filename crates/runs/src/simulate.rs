@@ -190,7 +190,8 @@ pub fn simulate_observed(
     let pooled = simulation.options.placement == Placement::Pooled;
     let measured = run.measured;
     let mut values = summary::values(&collector.log.grid.means.row(&run), dims);
-    values.extend(collector.own.values().map(|(column, value)| (column.name.clone(), SummaryValue::Float(value))));
+    let own = collector.own.columns().zip(collector.own.values()?);
+    values.extend(own.map(|(column, value)| (column.name.clone(), SummaryValue::Float(value))));
     let summary = RunSummary {
         policy: to.policy.clone(),
         run: to.run,
@@ -265,7 +266,7 @@ fn finish(
         }
         tables.push(table.complete()?);
     }
-    let own: Vec<OwnColumn> = collector.own.values().map(|(column, _)| column.clone()).collect();
+    let own: Vec<OwnColumn> = collector.own.columns().cloned().collect();
     tables.extend(collector.sinks.complete()?);
     // This table is renamed last, so that a reader that ignores receipts never sees an incomplete run.
     if let Some(mut table) = to.table(Table::Runs, dims, &own)? {

@@ -93,6 +93,11 @@ pub struct WaitInterval {
     pub holders: BTreeMap<String, u128>,
     /// Per user or job that comes first, the time for which it was the first.
     pub behind: BTreeMap<String, Span>,
+    /// Per user, the number of tasks that started meanwhile on machines that the tasks may use. Empty if the policy does not plan the
+    /// machines of launches: then the rank order tells who came first.
+    pub started: BTreeMap<String, u64>,
+    /// The limit of the group whose quota is used up, of the missing resource; `None` for other reasons and if the policy states none.
+    pub limit: Option<u64>,
 }
 
 impl WaitInterval {
@@ -151,6 +156,9 @@ impl WaitInterval {
             let total = self.behind.entry(name).or_default();
             *total = Span(total.0 + span.0);
         }
+        for (user, tasks) in next.started {
+            *self.started.entry(user).or_default() += tasks;
+        }
     }
 }
 
@@ -170,6 +178,9 @@ struct Present {
     capacity: u64,
     holders: Vec<(String, u64)>,
     behind: Option<String>,
+    /// The tasks that started at the beginning.
+    began: Vec<(String, u64)>,
+    limit: Option<u64>,
 }
 
 /// Records why watched jobs wait.
@@ -228,6 +239,8 @@ impl WaitLog {
                 capacity: integral(present.capacity),
                 holders: present.holders.iter().map(|(user, amount)| (user.clone(), integral(*amount))).collect(),
                 behind: present.behind.iter().map(|name| (name.clone(), now.since(from))).collect(),
+                started: present.began.drain(..).collect(),
+                limit: present.limit,
             };
             let intervals = if present.started { &mut wait.after } else { &mut wait.before };
             match intervals.last_mut() {
@@ -338,9 +351,22 @@ fn present(
         reason: BlockReason::Starting,
     });
     let blocked = first.or(starting);
-    let mut present =
-        Present { started, blocked: None, short: 0, free: 0, capacity: 0, holders: Vec::new(), behind: None };
+    let mut present = Present {
+        started,
+        blocked: None,
+        short: 0,
+        free: 0,
+        capacity: 0,
+        holders: Vec::new(),
+        behind: None,
+        began: Vec::new(),
+        limit: None,
+    };
     let Some(blocked) = blocked else { return present };
+    if engine.plans_machines() {
+        let began = engine.started_now(blocked.machines).into_iter();
+        present.began = began.map(|(user, tasks)| (engine.user_name(user).to_owned(), tasks)).collect();
+    }
     if let Some(MissingRoom { resource, short, free, .. }) = blocked.reason.missing() {
         // Slots are counted in the first dimension.
         let d = usize::from(resource.unwrap_or(0));
@@ -358,6 +384,8 @@ fn present(
             holders.map(|(user, amounts)| (engine.user_name(user).to_owned(), amounts.0[usize::from(resource)]));
         let inside = |user: &str| engine.groups().is_some_and(|tree| tree.contains(group as usize, user));
         present.holders = holders.filter(|(user, amount)| *amount > 0 && inside(user)).collect();
+        let status = engine.explain().map(|explain| explain.status(engine.books())).unwrap_or_default();
+        present.limit = status.get(group as usize).and_then(|status| status.limit.0[usize::from(resource)]);
     }
     present.behind = match &blocked.reason {
         BlockReason::Own { job, .. } => Some(job.clone()),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::sinks::fate_name;
 use crate::wait_log::{JobWait, WaitInterval, rounded_mean};
 use plimsoll_base::units::{Dim, Span, Time, resource_name, trim_float};
-use plimsoll_metrics::numbers::count;
+use plimsoll_metrics::numbers::{count, thousands};
 use plimsoll_sim::engine::{BlockReason, MissingRoom, RankedBefore, StoppedTasks};
 use plimsoll_sim::policy::Reason;
 
@@ -125,6 +125,7 @@ impl WaitReport {
             };
             sentences.push(format!("For the other {} s {lead}{joined}.", seconds(left)));
         }
+        sentences.extend(started(&wait.before, &wait.user));
         sentences
     }
 
@@ -146,8 +147,12 @@ impl WaitReport {
             BlockReason::Rule(Reason::Quota { group, resource, .. }) => {
                 let group =
                     self.groups.get(*group as usize).map_or("its queue".to_owned(), |name| format!("group {name}"));
-                let short = self.amount(Some(*resource), mean(cause, |one| one.short));
-                format!("the quota of {group} was used up: its next task would have exceeded it by {short} on average")
+                let amount = |amount| self.amount(Some(*resource), amount);
+                let limit = first.limit.map(|limit| format!(" ({})", amount(u128::from(limit)))).unwrap_or_default();
+                let short = amount(mean(cause, |one| one.short));
+                format!(
+                    "the quota of {group}{limit} was used up: its next task would have exceeded it by {short} on average"
+                )
             }
             BlockReason::Rule(Reason::Rule(rule) | Reason::NoRoom(rule)) => {
                 format!("the policy did not admit it: {rule}")
@@ -356,6 +361,33 @@ fn list(spans: &[(String, Span)], kind: &str) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} other {kind}s", shown.join(", ")),
     }
+}
+
+/// Returns the sentence about the tasks that started while a job waited, for a policy that plans machines in an order of its own.
+fn started(intervals: &[WaitInterval], own: &str) -> Option<String> {
+    let mut by_user: BTreeMap<&str, u64> = BTreeMap::new();
+    for (user, tasks) in intervals.iter().flat_map(|one| &one.started) {
+        *by_user.entry(user).or_default() += tasks;
+    }
+    let mut users: Vec<(&str, u64)> = by_user.into_iter().collect();
+    users.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let total: u64 = users.iter().map(|(_, tasks)| tasks).sum();
+    let shown: Vec<String> = (users.iter().take(NAMED))
+        .map(|(user, tasks)| {
+            format!("{}{user} ({})", if *user == own { "its own user " } else { "" }, thousands(*tasks))
+        })
+        .collect();
+    let more = match users.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {}", count(more as u64, "other user")),
+    };
+    let tasks = count(total, "other task");
+    (total > 0).then(|| {
+        format!(
+            "The scheduler, whose rules choose the next task, gave room that became free to {tasks} in this time: of {}{more}.",
+            shown.join(", ")
+        )
+    })
 }
 
 /// Returns the sentence about the stops of a job's tasks, if there were any.

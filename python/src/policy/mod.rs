@@ -17,6 +17,16 @@ use pyo3::prelude::*;
 
 use self::ranked::Ranked;
 use self::target::Targeted;
+use super::metric::GivenMetric;
+
+/// A policy or a metric of the user.
+#[derive(FromPyObject)]
+pub enum GivenCode {
+    /// A policy.
+    Policy(GivenPolicy),
+    /// A metric.
+    Metric(GivenMetric),
+}
 
 /// A policy as created by `plimsoll.policy`.
 #[derive(FromPyObject)]
@@ -33,9 +43,17 @@ pub struct GivenPolicy {
 /// The first exception that the user's code raised in a call.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// Creates a registry with these policies. Raises ValueError for an invalid expression.
-pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
+/// Creates a registry with these policies and metrics. Raises ValueError for an invalid expression.
+pub fn registry(given: Vec<GivenCode>, raised: &Raised, stop: &Stop) -> PyResult<Registry> {
+    let failing =
+        |kind, name: &str| Failing { kind, name: name.to_owned(), raised: raised.clone(), stop: stop.clone() };
     given.into_iter().try_fold(Registry::new(BUILT_IN), |registry, one| {
+        let one = match one {
+            GivenCode::Policy(policy) => policy,
+            GivenCode::Metric(metric) => {
+                return Ok(registry.with_metric(metric.into_function(|name| failing("metric", name))));
+            }
+        };
         let GivenPolicy { name, expression, rank, targets, resolve, text, version } = one;
         let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
         // The same function may be given as `rank` or `targets`, so the text includes the keyword.
@@ -44,7 +62,7 @@ pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResu
             (None, Some(_)) => format!("resolve = {resolve}, targets =\n{text}"),
             (None, None) => text,
         };
-        let failing = Failing { name: name.clone(), raised: raised.clone(), stop: stop.clone() };
+        let failing = failing("policy", &name);
         let policy = match (expression, rank, targets) {
             (Some(expression), ..) => {
                 let spec = BUILT_IN.parse(&expression).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -68,7 +86,7 @@ pub fn registry(given: Vec<GivenPolicy>, raised: &Raised, stop: &Stop) -> PyResu
 /// Checks whether a policy is valid, as far as possible without a run. Raises ValueError.
 #[pyfunction]
 pub fn check_policy(policy: GivenPolicy) -> PyResult<()> {
-    registry(vec![policy], &Raised::default(), &Stop::default()).map(drop)
+    registry(vec![GivenCode::Policy(policy)], &Raised::default(), &Stop::default()).map(drop)
 }
 
 /// Returns whether a built-in policy has this name.
@@ -79,7 +97,9 @@ pub fn is_policy(name: &str) -> bool {
 
 /// Converts exceptions into errors of a run.
 #[derive(Clone)]
-struct Failing {
+pub struct Failing {
+    /// `policy` or `metric`.
+    kind: &'static str,
     name: String,
     raised: Raised,
     /// The stop request. It is checked in every call: a call may take long, and the run itself checks only at intervals.
@@ -87,14 +107,15 @@ struct Failing {
 }
 
 impl Failing {
-    fn error(&self, py: Python, at: Option<Time>, function: &Py<PyAny>, raised: PyErr) -> Error {
+    /// Returns the error for an exception of the function at an instant.
+    pub fn error(&self, py: Python, at: Option<Time>, function: &Py<PyAny>, raised: PyErr) -> Error {
         // The value of the exception includes its traceback.
         let value = raised.clone_ref(py).into_value(py);
         let told = || half(py)?.call_method1("told", (value, function))?.extract::<String>();
         let problem = told().unwrap_or_else(|_| raised.to_string());
         let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert(raised);
-        Error::PolicyFailed { policy: self.name.clone(), at, problem }
+        Error::CodeFailed { code: format!("{} {}", self.kind, self.name), at, problem }
     }
 }
 

@@ -215,18 +215,29 @@ pub fn metadata(plan: &Plan, digests: &Digests) -> Result<Vec<(String, String)>>
             None => metadata.push((key.to_owned(), value)),
         }
     }
-    let code = plan.policies.iter().filter_map(|policy| {
-        let Code { text, version } = policy.code.as_ref()?;
-        let version = if version.is_empty() { String::new() } else { format!(", version {version}") };
-        Some(format!("{}{version}:\n{text}", policy.name))
-    });
-    let code = code.collect::<Vec<_>>().join("\n\n");
-    metadata.extend((!code.is_empty()).then(|| ("plimsoll.policy_code".to_owned(), code)));
+    let of_policies = plan.policies.iter().filter_map(|policy| Some((policy.name.as_str(), policy.code.as_ref()?)));
+    metadata.extend(code("plimsoll.policy_code", of_policies));
+    metadata.extend(code("plimsoll.metric_code", metric_code(plan)));
     if !plan.metrics.is_empty() {
         let columns: Vec<&OwnColumn> = plan.metrics.iter().map(|metric| &metric.column).collect();
         metadata.push((OWN_COLUMNS.to_owned(), serde_json::json!(columns).to_string()));
     }
     Ok(metadata)
+}
+
+/// Returns the own metrics that are functions, with their source texts.
+fn metric_code(plan: &Plan) -> impl Iterator<Item = (&str, &Code)> {
+    plan.metrics.iter().filter_map(|metric| Some((metric.column.name.as_str(), metric.code()?)))
+}
+
+/// Returns source texts as one entry of the metadata; `None` if there are none.
+fn code<'a>(key: &str, codes: impl Iterator<Item = (&'a str, &'a Code)>) -> Option<(String, String)> {
+    let texts = codes.map(|(name, Code { text, version })| {
+        let version = if version.is_empty() { String::new() } else { format!(", version {version}") };
+        format!("{name}{version}:\n{text}")
+    });
+    let text = texts.collect::<Vec<_>>().join("\n\n");
+    (!text.is_empty()).then(|| (key.to_owned(), text))
 }
 
 /// Returns whether the results can be reproduced. This is not possible if the trace can be read only once (standard input, a pipe).
@@ -253,6 +264,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
     for (_, path) in of_all {
         common.push(digests.digest(path)?);
     }
+    common.extend(metric_code(plan).flat_map(|(_, code)| [code.text.clone(), code.version.clone()]));
     plan.policies
         .iter()
         .map(|policy| {

@@ -101,6 +101,17 @@ impl Engine<'_> {
         holders
     }
 
+    /// Returns how many tasks of each user have started at the present instant on machines of a scope.
+    pub fn started_now(&self, machines: MachineScope) -> BTreeMap<UserId, u64> {
+        let (kernel, MachineScope(scope)) = (&self.kernel, machines);
+        let mut started: BTreeMap<UserId, u64> = BTreeMap::new();
+        let now = |machine, start| start == kernel.now() && kernel.scopes().contains(scope, machine);
+        for tasks in kernel.all_running().filter(|tasks| now(tasks.machine, tasks.start)) {
+            *started.entry(kernel.set(tasks.set).user).or_default() += u64::from(tasks.count.get());
+        }
+        started
+    }
+
     /// Returns the capacity of the present machines of a scope, through the policy's lens.
     pub fn capacity_of(&self, machines: MachineScope) -> Resources {
         present(&self.kernel, machines.0).map(|machine| *self.kernel.machines().capacity(machine)).sum()
