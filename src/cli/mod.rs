@@ -33,6 +33,7 @@ mod static_plan;
 mod stored;
 mod timeline;
 mod trace;
+mod whole_tables;
 mod why;
 
 use std::cell::RefCell;

@@ -8,7 +8,7 @@ use super::progress::Bar;
 use super::{Context, print, stored};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
-use crate::experiment::{Progress, RepeatedRun, StudyRun, check_repeated};
+use crate::experiment::{Progress, RepeatedRun, StudyRun, check_repeated, policy_meaning};
 use crate::output::folder::StudyRecord;
 use crate::output::folder::lock_there;
 use crate::output::html::JobStory;
@@ -73,7 +73,8 @@ fn stories(folder: &Path, most: usize, context: &Context) -> Result<Vec<JobStory
             .collect();
         waits.sort_by(|a, b| b.0.total_cmp(&a.0));
         waits.truncate(most);
-        let mut log = WaitLog::new(WatchedJobs::Named(waits.into_iter().map(|(_, job)| job).collect()));
+        let mut log =
+            WaitLog::new(WatchedJobs::Named(waits.into_iter().map(|(_, job)| job).collect()), policy_meaning(policy));
         bar.started(number, None);
         let repeated = RepeatedRun::new(&study, run)?;
         let heartbeat = &mut |now, launched| bar.tick(number, now, launched);

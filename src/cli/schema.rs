@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::printout::Printout;
 use super::screen::paragraphs;
+use super::whole_tables::whole_tables;
 use super::{Context, Format, print};
 use crate::column::{Better, Described, Kind};
-use crate::error::Result;
+use crate::error::{Error, Result, did_you_mean, either};
 use crate::output::schema::{Table, VERSION, axes};
 use crate::units::{Dim, Unit};
 
@@ -24,9 +25,37 @@ pub struct Args {
     format: Format,
 }
 
+/// A table with its columns.
+struct Declared {
+    name: &'static str,
+    meaning: &'static str,
+    columns: Vec<Described>,
+}
+
+/// Returns all tables. In those of runs, `<r>` represents one column per resource, and the axes of a sweep come first.
+fn declared() -> Vec<Declared> {
+    let any = || Dim { name: "<r>".to_owned(), unit: Unit::Milli };
+    let of_runs = Table::all().map(|table| Declared {
+        name: table.name(),
+        meaning: table.meaning(),
+        columns: axes().into_iter().chain(table.columns(&[any()])).collect(),
+    });
+    let whole =
+        whole_tables().map(|table| Declared { name: table.name, meaning: table.meaning, columns: (table.columns)() });
+    of_runs.chain(whole).collect()
+}
+
 pub fn run(args: &Args, _context: &Context) -> Result<()> {
-    let named = args.tables.iter().map(|name| Table::parse("table", name)).collect::<Result<Vec<_>>>()?;
-    let tables: Vec<Table> = Table::all().filter(|table| named.is_empty() || named.contains(table)).collect();
+    let all = declared();
+    for name in &args.tables {
+        let names = || all.iter().map(|table| table.name);
+        if !names().any(|known| known == name) {
+            let expected = format!("{}{}", either(names()), did_you_mean(name, names()));
+            return Err(Error::plan("table", format!("'{name}'"), expected));
+        }
+    }
+    let named = |table: &Declared| args.tables.is_empty() || args.tables.iter().any(|name| name == table.name);
+    let tables = all.into_iter().filter(named);
     match args.format {
         Format::Json => {
             let column = |column: Described| {
@@ -38,30 +67,22 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
                 let (kind, unit) = (kind(column.value), column.unit.name());
                 json!({"name": column.name, "type": kind, "unit": unit, "better": better, "about": column.about})
             };
-            let table = |table: Table| {
-                let columns: Vec<serde_json::Value> = columns(table).into_iter().map(column).collect();
-                json!({"name": table.name(), "about": table.meaning(), "columns": columns})
+            let table = |table: Declared| {
+                let columns: Vec<serde_json::Value> = table.columns.into_iter().map(column).collect();
+                json!({"name": table.name, "about": table.meaning, "columns": columns})
             };
-            let all = json!({"version": VERSION, "tables": tables.into_iter().map(table).collect::<Vec<_>>()});
+            let all = json!({"version": VERSION, "tables": tables.map(table).collect::<Vec<_>>()});
             print::out(&format!("{all:#}\n"))
         }
-        format => print::out(&tables.into_iter().map(text).collect::<Printout>().render(format)),
+        format => print::out(&tables.map(text).collect::<Printout>().render(format)),
     }
 }
 
-/// Returns the axes and the columns of a table; `<r>` represents one column per resource.
-fn columns(table: Table) -> Vec<Described> {
-    let any = Dim { name: "<r>".to_owned(), unit: Unit::Milli };
-    axes().into_iter().chain(table.columns(&[any])).collect()
-}
-
-fn text(table: Table) -> Printout {
+fn text(table: Declared) -> Printout {
     let header = ["column", "type", "meaning"].map(str::to_owned);
-    let rows: Vec<Vec<String>> = columns(table)
-        .into_iter()
-        .map(|column| vec![column.name, kind(column.value).to_owned(), column.about])
-        .collect();
-    let mut text = Printout::from(paragraphs(&format!("{}: {}", table.name(), table.meaning())));
+    let row = |column: Described| vec![column.name, kind(column.value).to_owned(), column.about];
+    let rows: Vec<Vec<String>> = table.columns.into_iter().map(row).collect();
+    let mut text = Printout::from(paragraphs(&format!("{}: {}", table.name, table.meaning)));
     text += print::aligned_left(&header, &rows);
     text
 }

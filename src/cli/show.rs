@@ -7,6 +7,7 @@ use plimsoll_trace_import::Condition;
 
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
+use super::whole_tables::whole_tables;
 use super::{Context, Format, print};
 use crate::column::Cell;
 use crate::error::{Error, Result, did_you_mean};
@@ -99,12 +100,9 @@ fn list(all: &[(String, Vec<PathBuf>)], args: &Args) -> Result<()> {
 
 /// Returns the meaning of a table.
 fn meaning(name: &str) -> &'static str {
-    match (Table::all().find(|table| table.name() == name), name) {
-        (Some(table), _) => table.meaning(),
-        (None, "estimates") => "means over seeds with their 95 % confidence intervals",
-        (None, "differences") => "differences from the baseline, with their intervals and p-values",
-        (None, _) => "",
-    }
+    let of_runs = Table::all().find(|table| table.name() == name).map(Table::meaning);
+    let whole = || whole_tables().iter().find(|table| table.name == name).map(|table| table.meaning);
+    of_runs.or_else(whole).unwrap_or_default()
 }
 
 /// Returns the error for a table that does not exist.

@@ -13,7 +13,7 @@ use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
 use crate::experiment::{
     Attribution, CauseEffect, Progress, RepeatedRun, Robustness, Shakes, Study, StudyRun, attribute, check_repeated,
-    parse_causes,
+    parse_causes, policy_meaning,
 };
 use crate::output::numbers::{are, count, number, with_half};
 
@@ -80,7 +80,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let bar = Bar::new(context.quiet, &context.stop);
     bar.planned(1, 0);
     bar.started(0, None);
-    let mut log = WaitLog::new(WatchedJobs::Named(args.jobs.iter().cloned().collect()));
+    let mut log =
+        WaitLog::new(WatchedJobs::Named(args.jobs.iter().cloned().collect()), policy_meaning(run.policy(&study)));
     let summary = repeated.observe(repeated.plan(), None, &mut log, &mut |now, launched| bar.tick(0, now, launched))?;
     if let Some(folder) = folder {
         check_repeated(folder, &study, run, &summary)?;

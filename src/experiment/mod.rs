@@ -31,7 +31,7 @@ pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
 pub use execute::{Done, Mode, Progress, Request, execute};
 pub use findings::{Difference, Estimate, Findings, findings};
-pub use observe::{RepeatedRun, StudyRun, check_repeated};
+pub use observe::{RepeatedRun, StudyRun, check_repeated, policy_meaning};
 pub use plan::Plan;
 pub use plimsoll_results::summary::{GroupSummary, RunSummary, StuckExample, SummaryValue};
 pub use plimsoll_runs::{Destination, OwnMetric, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};

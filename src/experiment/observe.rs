@@ -12,6 +12,7 @@ use crate::output::folder::{of_cell, receipts};
 use crate::output::provenance::COMMIT;
 use crate::output::receipt::Receipt;
 use crate::output::{files, sealed};
+use crate::policy::BUILT_IN;
 use crate::units::Time;
 use crate::workload::Source;
 
@@ -79,6 +80,12 @@ pub struct RepeatedRun<'a> {
     study: &'a Study,
     run: StudyRun,
     supply: SharedSupply,
+}
+
+/// Returns the description of a built-in policy by its name, which may have a variant, parameters and an order.
+pub fn policy_meaning(name: &str) -> Option<&'static str> {
+    let plain = name.split(['@', ':', '/']).next()?;
+    BUILT_IN.rows().find(|row| row.name == plain).map(|row| row.meaning)
 }
 
 impl<'a> RepeatedRun<'a> {

@@ -131,13 +131,17 @@ fn the_schema_is_printed() {
     let output = run(&mut plimsoll(&["schema", "--format", "json"]));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let tables = json["tables"].as_array().expect("a list of tables");
-    assert_eq!((tables.len(), &json["version"]), (13, &serde_json::json!(plimsoll::output::schema::VERSION)));
+    assert_eq!((tables.len(), &json["version"]), (19, &serde_json::json!(plimsoll::output::schema::VERSION)));
     let first = &tables[0]["columns"][0];
     assert_eq!((&first["name"], &first["type"]), (&serde_json::json!("policy"), &serde_json::json!("string")));
     let output = run(&mut plimsoll(&["schema", "users"]));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("dominant_share") && text.contains("used_<r>_s") && !text.contains("makespan_us"), "{text}");
-    assert_eq!(run(&mut plimsoll(&["schema", "user"])).status.code(), Some(2));
+    let output = run(&mut plimsoll(&["schema", "accelerator_jobs"]));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("finish_us"));
+    let output = run(&mut plimsoll(&["schema", "user"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("did you mean 'users'?"), "{}", said(&output));
 }
 
 /// Names of users are data. With any name, figures and the report are well-formed, and CSV files contain no formulas for spreadsheets.

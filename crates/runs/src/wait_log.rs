@@ -96,6 +96,8 @@ pub struct WaitInterval {
     /// Per user, the number of tasks that started meanwhile on machines that the tasks may use. Empty if the policy does not plan the
     /// machines of launches: then the rank order tells who came first.
     pub started: BTreeMap<String, u64>,
+    /// The amount of the missing resource that these tasks reserve together.
+    pub started_amount: u128,
     /// The limit of the group whose quota is used up, of the missing resource; `None` for other reasons and if the policy states none.
     pub limit: Option<u64>,
 }
@@ -117,6 +119,14 @@ impl WaitInterval {
             self.holders.iter().map(|(user, integral)| (user.as_str(), self.mean(*integral))).collect();
         means.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         means
+    }
+
+    /// Returns the missing resource, or that of the quota that is used up: its index, or `None` for slots.
+    pub(crate) fn missing_resource(&self) -> Option<Option<u8>> {
+        match &self.reason {
+            BlockReason::Rule(Reason::Quota { resource, .. }) => Some(Some(*resource)),
+            reason => reason.missing().map(|missing| missing.resource),
+        }
     }
 
     /// Returns whether another interval has the same cause: reason, and group or place. The missing resources may differ.
@@ -159,6 +169,7 @@ impl WaitInterval {
         for (user, tasks) in next.started {
             *self.started.entry(user).or_default() += tasks;
         }
+        self.started_amount += next.started_amount;
     }
 }
 
@@ -180,6 +191,7 @@ struct Present {
     behind: Option<String>,
     /// The tasks that started at the beginning.
     began: Vec<(String, u64)>,
+    began_amount: u64,
     limit: Option<u64>,
 }
 
@@ -189,6 +201,7 @@ pub struct WaitLog {
     dims: Vec<Dim>,
     groups: Vec<String>,
     in_rank_order: bool,
+    rule: Option<&'static str>,
     open: BTreeMap<JobId, (JobWait, Present)>,
     ended: Vec<JobWait>,
     /// The latest instant.
@@ -196,13 +209,14 @@ pub struct WaitLog {
 }
 
 impl WaitLog {
-    /// Creates a log of these jobs.
-    pub fn new(jobs: WatchedJobs) -> WaitLog {
+    /// Creates a log of these jobs, for a policy with this description.
+    pub fn new(jobs: WatchedJobs, rule: Option<&'static str>) -> WaitLog {
         WaitLog {
             jobs,
             dims: Vec::new(),
             groups: Vec::new(),
             in_rank_order: true,
+            rule,
             open: BTreeMap::new(),
             ended: Vec::new(),
             latest: Time::ZERO,
@@ -215,7 +229,7 @@ impl WaitLog {
         let mut waits = self.ended;
         waits.extend(self.open.into_values().map(|(wait, _)| wait));
         waits.sort_by(|a, b| (a.submit, &a.job).cmp(&(b.submit, &b.job)));
-        WaitReport { dims: self.dims, groups: self.groups, in_rank_order: self.in_rank_order, waits }
+        WaitReport { dims: self.dims, groups: self.groups, in_rank_order: self.in_rank_order, rule: self.rule, waits }
     }
 
     /// Adds the time since the last instant to the intervals.
@@ -240,6 +254,7 @@ impl WaitLog {
                 holders: present.holders.iter().map(|(user, amount)| (user.clone(), integral(*amount))).collect(),
                 behind: present.behind.iter().map(|name| (name.clone(), now.since(from))).collect(),
                 started: present.began.drain(..).collect(),
+                started_amount: std::mem::take(&mut present.began_amount).into(),
                 limit: present.limit,
             };
             let intervals = if present.started { &mut wait.after } else { &mut wait.before };
@@ -360,12 +375,19 @@ fn present(
         holders: Vec::new(),
         behind: None,
         began: Vec::new(),
+        began_amount: 0,
         limit: None,
     };
     let Some(blocked) = blocked else { return present };
     if engine.plans_machines() {
-        let began = engine.started_now(blocked.machines).into_iter();
-        present.began = began.map(|(user, tasks)| (engine.user_name(user).to_owned(), tasks)).collect();
+        let began = engine.started_now(blocked.machines);
+        let resource = match blocked.reason {
+            BlockReason::Rule(Reason::Quota { resource, .. }) => Some(usize::from(resource)),
+            _ => blocked.reason.missing().map(|missing| usize::from(missing.resource.unwrap_or(0))),
+        };
+        present.began_amount = resource.map_or(0, |d| began.values().map(|(_, amounts)| amounts.0[d]).sum());
+        present.began =
+            began.into_iter().map(|(user, (tasks, _))| (engine.user_name(user).to_owned(), tasks)).collect();
     }
     if let Some(MissingRoom { resource, short, free, .. }) = blocked.reason.missing() {
         // Slots are counted in the first dimension.

@@ -20,6 +20,8 @@ pub struct WaitReport {
     pub groups: Vec<String>,
     /// Whether the engine serves users in the rank order of the policy. Otherwise the policy plans machines in an order of its own.
     pub in_rank_order: bool,
+    /// The description of the policy, if it is known.
+    pub rule: Option<&'static str>,
     /// The waits.
     pub waits: Vec<JobWait>,
 }
@@ -125,7 +127,7 @@ impl WaitReport {
             };
             sentences.push(format!("For the other {} s {lead}{joined}.", seconds(left)));
         }
-        sentences.extend(started(&wait.before, &wait.user));
+        sentences.extend(self.started(&wait.before, &wait.user));
         sentences
     }
 
@@ -279,6 +281,45 @@ impl WaitReport {
         format!("Meanwhile the {name} allocated to {}{more}, on average.", shown.join(", "))
     }
 
+    /// Returns the sentence about the tasks that started while a job waited, for a policy that plans machines in an order of its own.
+    fn started(&self, intervals: &[WaitInterval], own: &str) -> Option<String> {
+        let mut by_user: BTreeMap<&str, u64> = BTreeMap::new();
+        for (user, tasks) in intervals.iter().flat_map(|one| &one.started) {
+            *by_user.entry(user).or_default() += tasks;
+        }
+        let mut users: Vec<(&str, u64)> = by_user.into_iter().collect();
+        users.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        let total: u64 = users.iter().map(|(_, tasks)| tasks).sum();
+        let user = |(user, tasks): &(&str, u64)| {
+            format!("{}{user} ({})", if *user == own { "its own user " } else { "" }, thousands(*tasks))
+        };
+        let shown: Vec<String> = users.iter().take(NAMED).map(user).collect();
+        let more = match users.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {}", count(more as u64, "other user")),
+        };
+        // The mean size, if most of the tasks started while one resource was missing.
+        let resource = |one: &&WaitInterval| one.missing_resource();
+        let main = intervals.iter().max_by_key(|one| one.started.values().sum::<u64>()).and_then(|one| resource(&one));
+        let same: Vec<&WaitInterval> = intervals.iter().filter(|one| main.is_some() && resource(one) == main).collect();
+        let tasks: u64 = same.iter().flat_map(|one| one.started.values()).sum();
+        let size = match main {
+            Some(resource) if tasks > 0 => {
+                let mean = same.iter().map(|one| one.started_amount).sum::<u128>() / u128::from(tasks);
+                format!(", with a mean of {}", self.amount(resource, mean))
+            }
+            _ => String::new(),
+        };
+        let rule = self.rule.map(|rule| format!(" ({})", rule.trim_end_matches('.'))).unwrap_or_default();
+        (total > 0).then(|| {
+            format!(
+                "By its own rule{rule}, the scheduler gave room that became free to {} in this time{size}: of {}{more}.",
+                count(total, "other task"),
+                shown.join(", ")
+            )
+        })
+    }
+
     /// Returns the name of the cause of a stop, as in the table tasks.
     pub fn fate(&self, stop: &StoppedTasks) -> &'static str {
         fate_name(stop.fate)
@@ -361,33 +402,6 @@ fn list(spans: &[(String, Span)], kind: &str) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} other {kind}s", shown.join(", ")),
     }
-}
-
-/// Returns the sentence about the tasks that started while a job waited, for a policy that plans machines in an order of its own.
-fn started(intervals: &[WaitInterval], own: &str) -> Option<String> {
-    let mut by_user: BTreeMap<&str, u64> = BTreeMap::new();
-    for (user, tasks) in intervals.iter().flat_map(|one| &one.started) {
-        *by_user.entry(user).or_default() += tasks;
-    }
-    let mut users: Vec<(&str, u64)> = by_user.into_iter().collect();
-    users.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let total: u64 = users.iter().map(|(_, tasks)| tasks).sum();
-    let shown: Vec<String> = (users.iter().take(NAMED))
-        .map(|(user, tasks)| {
-            format!("{}{user} ({})", if *user == own { "its own user " } else { "" }, thousands(*tasks))
-        })
-        .collect();
-    let more = match users.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {}", count(more as u64, "other user")),
-    };
-    let tasks = count(total, "other task");
-    (total > 0).then(|| {
-        format!(
-            "The scheduler, whose rules choose the next task, gave room that became free to {tasks} in this time: of {}{more}.",
-            shown.join(", ")
-        )
-    })
 }
 
 /// Returns the sentence about the stops of a job's tasks, if there were any.

@@ -96,7 +96,8 @@ impl Table {
     }
 }
 
-fn described<R: TableRow>(dims: &[Dim]) -> Vec<Described> {
+/// Returns the columns of rows of type `R` for these resources.
+pub fn described<R: TableRow>(dims: &[Dim]) -> Vec<Described> {
     R::columns().iter().flat_map(|column| column.described(dims)).collect()
 }
 

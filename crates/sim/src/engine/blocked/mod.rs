@@ -101,13 +101,16 @@ impl Engine<'_> {
         holders
     }
 
-    /// Returns how many tasks of each user have started at the present instant on machines of a scope.
-    pub fn started_now(&self, machines: MachineScope) -> BTreeMap<UserId, u64> {
+    /// Returns the tasks that have started at the present instant on machines of a scope: for each user their number, and the amounts that
+    /// they reserve, through the policy's lens.
+    pub fn started_now(&self, machines: MachineScope) -> BTreeMap<UserId, (u64, Resources)> {
         let (kernel, MachineScope(scope)) = (&self.kernel, machines);
-        let mut started: BTreeMap<UserId, u64> = BTreeMap::new();
+        let mut started: BTreeMap<UserId, (u64, Resources)> = BTreeMap::new();
         let now = |machine, start| start == kernel.now() && kernel.scopes().contains(scope, machine);
         for tasks in kernel.all_running().filter(|tasks| now(tasks.machine, tasks.start)) {
-            *started.entry(kernel.set(tasks.set).user).or_default() += u64::from(tasks.count.get());
+            let (count, amounts) = started.entry(kernel.set(tasks.set).user).or_default();
+            *count += u64::from(tasks.count.get());
+            *amounts += kernel.footprint(tasks.set).times(tasks.count.get());
         }
         started
     }
