@@ -101,7 +101,7 @@ pub(super) struct Sinks {
     shares: Option<Writer<ShareRow<'static>>>,
     levels: Option<Writer<LevelOf<'static>>>,
     decisions: Option<Writer<Decided<'static>>>,
-    /// A bit mask of the tables to compute: those that are written, and the series.
+    /// A bit mask of the tables to compute: the written tables and the series.
     wanted: u32,
 }
 

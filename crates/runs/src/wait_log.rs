@@ -94,11 +94,11 @@ pub struct WaitInterval {
     /// Per user or job that comes first, the time for which it was the first.
     pub behind: BTreeMap<String, Span>,
     /// Per user, the number of tasks that started meanwhile on machines that the tasks may use. Empty if the policy does not plan the
-    /// machines of launches: then the rank order tells who came first.
+    /// machines of launches: then the rank order explains the wait.
     pub started: BTreeMap<String, u64>,
     /// The amount of the missing resource that these tasks reserve together.
     pub started_amount: u128,
-    /// The limit of the group whose quota is used up, of the missing resource; `None` for other reasons and if the policy states none.
+    /// The limit of the group with the used-up quota, of the missing resource; `None` for other reasons and if the policy states none.
     pub limit: Option<u64>,
 }
 

@@ -88,8 +88,8 @@ impl BlockRows {
         &self.above[above * self.rows..][..self.rows]
     }
 
-    /// Adds a machine to neighbouring sets of a resource or removes it from them. Each of these sets includes the next one, so the sets
-    /// whose block has no other machine are the last ones.
+    /// Adds a machine to neighbouring sets of a resource or removes it from them. Each of these sets includes the next one, so the last
+    /// ones have no other machine in the block.
     pub fn set(&mut self, machine: usize, rows: Range<usize>, member: bool) {
         let (block, bit) = (machine / BLOCK, 1 << (machine % BLOCK));
         let (above_at, above_bit) = (block / BLOCK * self.rows, 1 << (block % BLOCK));
