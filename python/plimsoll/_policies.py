@@ -29,6 +29,7 @@ class Policy:
         rank: The function that ranks users, or None.
         targets: The function that returns how many tasks each user should run, or None.
         resolve: When targets are computed again.
+        order: The expression that orders each user's task sets, or None.
         text: The source text. The metadata of tables contain it, and it identifies runs in a results folder.
         version: The author's name for this version.
     """
@@ -38,6 +39,7 @@ class Policy:
     rank: Callable[[Users], Any] | None
     targets: Callable[[Problem], Any] | None
     resolve: str
+    order: str | None
     text: str
     version: str
 
@@ -55,6 +57,7 @@ def policy(
     rank: Callable[[Users], Any] | None = None,
     targets: Callable[[Problem], Any] | None = None,
     resolve: str = "change",
+    order: str | None = None,
     name: str | None = None,
     version: str = "",
 ) -> Policy:
@@ -67,6 +70,9 @@ def policy(
         targets: ``targets(problem)`` returns how many tasks each user of a `Problem` should run at a time. The user with the lowest
             running / target is served first.
         resolve: When targets are computed again: ``"change"``, ``"every:60s"`` or ``"tolerance:0.01"``.
+        order: With `rank`, an expression over task sets and jobs, such as ``"job_attained"`` (the values after ``order`` in
+            docs/policies.md). Each user's task set with the least value is next, and `Users` has columns about it. The function is then
+            called for each queue, which is slower.
         name: The name in tables and figures. If None, the function's name, or the expression.
         version: A name for this version. Runs in a results folder are identified by the policy's name, text and version. Give another
             version if the function reads a value that has changed and that is not part of its text, such as a variable of an enclosing
@@ -96,7 +102,9 @@ def policy(
     for key, value in {"name": named, "resolve": resolve, "version": version}.items():
         if not isinstance(value, str):
             raise TypeError(f"{key}: {value!r} is not accepted; expected text")
-    made = Policy(named, spelled, rank, targets, resolve, text, version)
+    if order is not None and (rank is None or not isinstance(order, str)):
+        raise TypeError(f"order: {order!r} is not accepted; expected an expression as text, beside rank=FUNCTION")
+    made = Policy(named, spelled, rank, targets, resolve, order, text, version)
     try:
         _plimsoll.check_policy(made)
     except ValueError as error:
@@ -208,7 +216,9 @@ def _numpy() -> Any:
 
 
 #: Columns with one number per row, in their order in memory. Columns with one number per resource follow, then the answers.
-_SINGLE = ["running", "waiting", "launch", "user", "dominant_share", "weight"]
+_SINGLE = ["running", "waiting", "launch", "user", "dominant_share", "weight", "priority", "release_s", "key"]
+#: The columns that exist with an order of task sets.
+_ORDERED = ["priority", "release_s", "key"]
 _EACH = ["held", "demand", "weights"]
 
 
@@ -225,6 +235,10 @@ class Users:
         user: The user's number, from 0 in order of appearance: its index in `names`.
         dominant_share: The largest share of the user in the capacity of a resource, without weights.
         weight: The user's weight; NaN if weights differ by resource.
+        priority: The priority of the user's next task, 0 (most urgent) to 9. This column and the next two require a policy with `order`; they
+            are NaN for a user whose queue was not ranked since its last change.
+        release_s: When the next task could have started at the earliest, in seconds.
+        key: The value of `order` for the next task.
         held: The user's allocation, in cores, GiB, ...; shape (resources, rows).
         demand: The demand of the user's next task; shape (resources, rows).
         weights: The user's weight by resource; shape (resources, rows).
@@ -239,6 +253,9 @@ class Users:
     user: numpy.ndarray
     dominant_share: numpy.ndarray
     weight: numpy.ndarray
+    priority: numpy.ndarray
+    release_s: numpy.ndarray
+    key: numpy.ndarray
     held: numpy.ndarray
     demand: numpy.ndarray
     weights: numpy.ndarray
@@ -262,8 +279,9 @@ class Users:
         # Created at the first access, and cached until the number of rows changes.
         column = self.__dict__.get("_columns", {}).get(name)
         if column is None:
-            known = ", ".join([*_SINGLE, *_EACH, "capacity", "resources", "names", "now_s"])
-            raise AttributeError(f"users have no '{name}'; they have {known}")
+            known = ", ".join([*self.__dict__.get("_columns", {}), "capacity", "resources", "names", "now_s"])
+            hint = " (a policy with order=... has it)" if name in _ORDERED else ""
+            raise AttributeError(f"users have no '{name}'{hint}; they have {known}")
         column = self.__dict__[name] = column[..., : self._rows]
         return column
 
@@ -276,8 +294,9 @@ class Users:
 class Ranking:
     """Owns the arrays of a run under a function that ranks users, and calls this function."""
 
-    def __init__(self, function: Callable[[Users], Any], resources: list[str], capacity: list[float]) -> None:
+    def __init__(self, function: Callable[[Users], Any], resources: list[str], capacity: list[float], ordered: bool) -> None:
         self._numpy = _numpy()
+        self._hidden = [] if ordered else _ORDERED
         self._function = function
         self.names: list[str] = []
         self._users = Users(resources, self._numpy.array(capacity).reshape(-1, 1), self.names)
@@ -292,7 +311,7 @@ class Ranking:
             self._base[:, : old.shape[1]] = old
         seen = self._base.view()
         seen.flags.writeable = False
-        columns = {name: seen[at] for at, name in enumerate(_SINGLE)}
+        columns = {name: seen[at] for at, name in enumerate(_SINGLE) if name not in self._hidden}
         for at, name in enumerate(_EACH):
             first = len(_SINGLE) + at * resources
             columns[name] = seen[first : first + resources]

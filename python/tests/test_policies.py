@@ -127,6 +127,29 @@ def test_a_rank_sees_the_task_that_is_next_now(folder):
         assert tasks(results, "f/las") == tasks(results, "e/las") and tasks(results, "f") == tasks(results, "e")
 
 
+ORDERED = {
+    "service of the job": ("job_attained", lambda users: users.key, "key"),
+    "waiting tasks and age": ("waiting - age / 10", lambda users: users.key, "key"),
+    "the last submission": ("-submit", lambda users: users.key + users.running, "key + running"),
+    "priority and release": ("place", lambda users: 1000 * users.priority + users.release_s, "1000 * priority + release"),
+    "the job and the share": ("job_left", lambda users: (users.key > 10) + users.running, "if(key > 10, 1, 0) + running"),
+}
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_a_rank_sees_jobs_through_an_order(busy, kind):
+    order, rank, expression = ORDERED[kind]
+    policies = [plimsoll.policy(rank=rank, order=order, name="f"), plimsoll.policy(f"{expression}; order {order}", name="e")]
+    for seed in range(3):
+        results = replay(f"busy{seed}.csv", policies, estimates="exact" if "left" in order else None)
+        assert tasks(results, "f") == tasks(results, "e"), seed
+
+
+def test_a_rank_without_an_order_has_no_columns_of_tasks(busy):
+    with pytest.raises(plimsoll.RunError, match=r"users have no 'key' \(a policy with order=... has it\); they have running"):
+        replay("busy0.csv", [plimsoll.policy(rank=lambda users: users.key, name="f")])
+
+
 def test_an_expression_has_conditions_and_orders(busy):
     policy = plimsoll.policy("running; admit held[cpu] + tasks * demand[cpu] <= 2; order -submit", name="narrow")
     results = replay("busy0.csv", [policy, "drf"])
@@ -300,6 +323,8 @@ WRONG = {
     "no name at all": (dict(expression="running", name=""), plimsoll.InputError, "expected name="),
     "a name of one with parameters": (dict(rank=dominant, name="quota"), plimsoll.InputError, "a built-in policy has it"),
     "a long chain": (dict(expression="running" + "+1" * 1200), plimsoll.InputError, "at most 300 operators"),
+    "an order of nothing": (dict(expression="running", order="age"), TypeError, "beside rank=FUNCTION"),
+    "an unknown order": (dict(rank=dominant, order="agee"), plimsoll.InputError, "did you mean 'age'"),
     "no rule": (dict(targets=dominant, resolve="often"), plimsoll.InputError, "change, every:SPAN"),
 }
 

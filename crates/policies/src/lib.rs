@@ -56,7 +56,7 @@ pub mod queues {
 use by_share::ByShare;
 use by_usage::{ByUsage, Renewal, UsageRule};
 
-pub use expr::{Clause, NAMES, Name, Of, ValueUnit};
+pub use expr::{Clause, NAMES, Name, Of, ValueUnit, key_value, order_by};
 pub use metric::{JOB_COLUMNS, JobColumns, MetricFunction};
 pub use plimsoll_sim::policy::job_order;
 pub use plimsoll_sim::policy::{

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll::cli::Stop;
 use plimsoll::error::Error;
-use plimsoll::policy::{BUILT_IN, Code, NamedPolicy, Registry, Resolve, Setup};
+use plimsoll::policy::{BUILT_IN, Code, NamedPolicy, Registry, Resolve, Setup, order_by};
 use plimsoll::units::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,6 +36,7 @@ pub struct GivenPolicy {
     rank: Option<Py<PyAny>>,
     targets: Option<Py<PyAny>>,
     resolve: String,
+    order: Option<String>,
     text: String,
     version: String,
 }
@@ -54,11 +55,14 @@ pub fn registry(given: Vec<GivenCode>, raised: &Raised, stop: &Stop) -> PyResult
                 return Ok(registry.with_metric(metric.into_function(|name| failing("metric", name))));
             }
         };
-        let GivenPolicy { name, expression, rank, targets, resolve, text, version } = one;
+        let GivenPolicy { name, expression, rank, targets, resolve, order, text, version } = one;
         let resolve = resolve.parse::<Resolve>().map_err(|error| PyValueError::new_err(error.to_string()))?;
         // The same function may be given as `rank` or `targets`, so the text includes the keyword.
         let text = match (&rank, &targets) {
-            (Some(_), _) => format!("rank =\n{text}"),
+            (Some(_), _) => {
+                let order = order.as_ref().map(|order| format!("order = {order}, ")).unwrap_or_default();
+                format!("{order}rank =\n{text}")
+            }
             (None, Some(_)) => format!("resolve = {resolve}, targets =\n{text}"),
             (None, None) => text,
         };
@@ -69,8 +73,15 @@ pub fn registry(given: Vec<GivenCode>, raised: &Raised, stop: &Stop) -> PyResult
                 NamedPolicy::from_spec(name, spec)
             }
             (None, Some(function), _) => {
-                let function = Arc::new(function);
-                NamedPolicy::new(name, move |setup| Ok(Box::new(Ranked::new(&function, setup, failing.clone())?)))
+                let (function, ordered) = (Arc::new(function), order.is_some());
+                let order = order.map(|order| order_by(&order)).transpose();
+                let job_order =
+                    order.map_err(|expected| PyValueError::new_err(format!("order: expected {expected}")))?;
+                let mut policy = NamedPolicy::new(name, move |setup| {
+                    Ok(Box::new(Ranked::new(&function, setup, failing.clone(), ordered)?))
+                });
+                policy.job_order = job_order;
+                policy
             }
             (None, None, function) => {
                 let function = Arc::new(function.ok_or_else(|| PyValueError::new_err("a policy without a function"))?);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::books::{Books, WEIGHT_ONE};
 use plimsoll::error::{Error, Result};
-use plimsoll::policy::{Ask, Capabilities, Policy, Queue, Rank, Setup, Stale};
+use plimsoll::policy::{Ask, Capabilities, Policy, Queue, Rank, Setup, Stale, key_value};
 use plimsoll::units::{MAX_DIMS, Time, UserId};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -27,9 +27,12 @@ enum RankColumn {
     User,
     Dominant,
     Weight,
+    Priority,
+    Release,
+    Key,
 }
 
-const SINGLE: usize = 6;
+const SINGLE: usize = 9;
 
 /// The arrays of a ranking: columns one after the other, each with room for `room` rows.
 #[derive(Clone, Copy, Default)]
@@ -68,6 +71,14 @@ impl Arrays {
     }
 }
 
+/// The facts about the next task of a queue that books do not have.
+#[derive(Clone, Copy, PartialEq)]
+struct NextTask {
+    priority: u8,
+    release: Time,
+    key: Option<u128>,
+}
+
 /// The state of a user at the time when its rows were written.
 #[derive(Clone, Copy)]
 struct Block {
@@ -77,14 +88,19 @@ struct Block {
     demand: [u64; MAX_DIMS],
     /// The value that the engine received last.
     told: f64,
+    /// The next task, if the function was called for its queue.
+    next: Option<NextTask>,
 }
 
 /// A policy with ranks from a function. The function ranks all waiting users together: once a round, and again if a user has launched
-/// the tasks of all its rows, or a task with another demand.
+/// the tasks of all its rows, or a task with another demand. If the policy has an order of task sets, the function also receives facts about
+/// next tasks, which the engine provides queue by queue; then it is called for each queue.
 pub struct Ranked {
     _kept: Kept,
     failing: Failing,
     function: Arc<Py<PyAny>>,
+    /// Whether the policy has an order of task sets.
+    ordered: bool,
     state: RefCell<RankState>,
 }
 
@@ -100,15 +116,17 @@ struct RankState {
     /// The names of users that Python does not have yet.
     names: Vec<String>,
     now: Time,
+    /// The queue for which the function is called.
+    asked: Option<(UserId, NextTask)>,
     failed: Option<Error>,
 }
 
 impl Ranked {
     /// Errors: the arrays cannot be created.
-    pub fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing) -> Result<Ranked> {
+    pub fn new(function: &Arc<Py<PyAny>>, setup: &Setup, failing: Failing, ordered: bool) -> Result<Ranked> {
         let (kept, (names, amounts)) = (Kept::new(), cluster(setup));
         let ranking = Python::attach(|py| {
-            let made = half(py).and_then(|half| half.call_method1("Ranking", (&**function, names, amounts)));
+            let made = half(py).and_then(|half| half.call_method1("Ranking", (&**function, names, amounts, ordered)));
             made.map(Bound::unbind).map_err(|raised| failing.error(py, None, function, raised))
         })?;
         let state = RankState {
@@ -121,9 +139,10 @@ impl Ranked {
             anew: Vec::new(),
             names: Vec::new(),
             now: Time::ZERO,
+            asked: None,
             failed: None,
         };
-        Ok(Ranked { _kept: kept, failing, function: function.clone(), state: RefCell::new(state) })
+        Ok(Ranked { _kept: kept, failing, function: function.clone(), ordered, state: RefCell::new(state) })
     }
 
     /// Computes all values. Errors: the function raised an exception.
@@ -154,10 +173,13 @@ impl Ranked {
     fn current(&self, queue: &Queue, books: &Books) -> Result<f64> {
         let mut state = self.state.borrow_mut();
         let user = queue.user;
-        let row = match state.row(user, books) {
+        let next = NextTask { priority: queue.priority, release: queue.release, key: queue.key };
+        let known = |row: &usize| !self.ordered || state.blocks[row / BLOCK].next == Some(next);
+        let row = match state.row(user, books).filter(known) {
             Some(row) => row,
             None => {
                 state.touch(user);
+                state.asked = self.ordered.then_some((user, next));
                 self.ask(&mut state, books)?;
                 state.row(user, books).expect("its rows have just been made")
             }
@@ -221,7 +243,7 @@ impl RankState {
             self.arrays = Arrays { address, room };
         }
         let (held, demand) = ([0; MAX_DIMS], [0; MAX_DIMS]);
-        self.blocks.push(Block { user, running: 0, held, demand, told: f64::NAN });
+        self.blocks.push(Block { user, running: 0, held, demand, told: f64::NAN, next: None });
         self.places[user.index()].0 = at as u32 + 1;
         Ok(at)
     }
@@ -245,6 +267,8 @@ impl RankState {
         block.running = books.running(user);
         block.held[..dims].copy_from_slice(books.allocated(user));
         block.demand[..dims].copy_from_slice(books.head(user));
+        block.next = self.asked.filter(|(asked, _)| *asked == user).map(|(_, next)| next);
+        let next = block.next;
         let class = books.weight_class(user);
         let weight = |weight: u64| weight as f64 / WEIGHT_ONE as f64;
         let (whole, each) = (books.weights().uniform(class), books.weights().each(class));
@@ -256,6 +280,9 @@ impl RankState {
             set(RankColumn::Launch, launch as f64);
             set(RankColumn::User, f64::from(user.0));
             set(RankColumn::Weight, whole.map_or(f64::NAN, weight));
+            set(RankColumn::Priority, next.map_or(f64::NAN, |next| next.priority.into()));
+            set(RankColumn::Release, next.map_or(f64::NAN, |next| next.release.seconds()));
+            set(RankColumn::Key, next.and_then(|next| next.key).map_or(f64::NAN, key_value));
             let mut dominant = 0.0f64;
             for d in 0..dims {
                 let held = (block.held[d] + launch as u64 * block.demand[d]) as f64;
@@ -288,6 +315,11 @@ impl Policy for Ranked {
         changed.iter().for_each(|user| state.touch(*user));
         if books.total_waiting() == 0 {
             return Ok(Stale::None);
+        }
+        if self.ordered {
+            // Each queue is ranked again, with the facts of its next task.
+            state.blocks.iter_mut().for_each(|block| block.next = None);
+            return Ok(Stale::All);
         }
         self.ask(&mut state, books)?;
         let first = state.arrays.first(state.answers(), state.blocks.len());

@@ -16,6 +16,8 @@ mod program;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use ethnum::I256;
 
 use self::environment::{Environment, Stop};
@@ -27,6 +29,7 @@ use self::program::{Check, Fixed, Number, ProgramNode, View};
 use super::{
     Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict, line,
 };
+use crate::job_order::JobOrder;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -59,6 +62,20 @@ pub static ROW: PolicyRow = PolicyRow {
         Ok(parsed.ordered(job_order))
     },
 };
+
+/// Returns the order of task sets by the least value of an expression, such as `job_attained`. [`key_value`] decodes its keys. Errors: the
+/// expected form.
+pub fn order_by(text: &str) -> std::result::Result<Arc<dyn JobOrder>, String> {
+    match parse::parse(&format!("(order {text})"))? {
+        Parts { rank: None, admit: None, order: Some(order) } => order::named(text, order, true),
+        _ => Err("one value, such as job_attained".to_owned()),
+    }
+}
+
+/// Returns the value of a key of an order by [`order_by`], in the units of expressions (seconds, cores, GiB).
+pub fn key_value(key: u128) -> f64 {
+    Fixed::from_key(key).number()
+}
 
 /// A compiled number.
 #[derive(Clone, Debug)]

@@ -132,8 +132,13 @@ impl Fixed {
         Fixed(value.clamp(-Fixed::MOST, Fixed::MOST))
     }
 
+    /// Returns the nearest double.
+    pub fn number(self) -> f64 {
+        self.0.as_f64() / 2f64.powi(PLACES as i32)
+    }
+
     /// Returns the value that [`Number::key`] encodes.
-    fn from_key(key: u128) -> Fixed {
+    pub fn from_key(key: u128) -> Fixed {
         let code = key.abs_diff(KEY_ZERO);
         let Some(behind) = ((code >> KEY_BITS) as u32).checked_sub(1) else { return Fixed::ZERO };
         let first = U256::from(code & ((1 << KEY_BITS) - 1) | 1 << KEY_BITS);
