@@ -125,7 +125,7 @@ pub fn write(sweep: &SweepReport, folder: &Path, pictures: &Pictures) -> Result<
 fn explorer(sweep: &SweepReport) -> Result<Option<ExplorerData>> {
     let cells = sweep.whole.cells.iter();
     let cells: Vec<ExploredCell> = cells.map(|(name, values, results)| (name.as_str(), &values[..], results)).collect();
-    explore::data(&cells, &explore::axes(sweep.whole), sweep.folders, &[])
+    explore::data(&cells, &explore::axes(sweep.whole), &[])
 }
 
 /// Values by policy and run.

@@ -44,6 +44,7 @@ pub use heat::{HeatPanel, ROW as HEAT_ROW, heat};
 pub use lines::{Join, Panel, Series, cdf, cdf_panels, ecdf, lines, small_multiples};
 pub use many::MANY;
 pub use points::points;
+pub use scale::time_unit;
 pub use sequence::{SequenceRow, SequenceStep, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 pub use style::{LineStyle, line_styles};

@@ -134,17 +134,21 @@ fn unit(axis: &Axis, low: f64, high: f64) -> (&'static str, f64) {
         Measure::Fraction => ("", 0.01),
         Measure::Number => ("", 1.0),
         Measure::Seconds if axis.log => ("s", 1.0),
-        Measure::Seconds => [
-            (345_600.0, "d", 86_400.0),
-            (10_800.0, "h", 3600.0),
-            (300.0, "min", 60.0),
-            (1.0, "s", 1.0),
-            (1e-3, "ms", 1e-3),
-        ]
-        .into_iter()
-        .find(|&(from, ..)| largest >= from)
-        .map_or(("µs", 1e-6), |(_, name, seconds)| (name, seconds)),
+        Measure::Seconds => time_unit(largest),
     }
+}
+
+/// Returns the unit of an axis of time whose largest value is `largest` seconds: its symbol and its length in seconds.
+pub fn time_unit(largest: f64) -> (&'static str, f64) {
+    let units = [
+        (345_600.0, "d", 86_400.0),
+        (10_800.0, "h", 3600.0),
+        (300.0, "min", 60.0),
+        (1.0, "s", 1.0),
+        (1e-3, "ms", 1e-3),
+    ];
+    let fitting = units.into_iter().find(|&(from, ..)| largest >= from);
+    fitting.map_or(("µs", 1e-6), |(_, name, seconds)| (name, seconds))
 }
 
 fn labelled(axis: &Axis, unit: &str) -> String {
