@@ -65,7 +65,8 @@ fn main() {
         println!("{name:<26} {:>7.0} {:>7.0} {:>7.0}", quantile(0.5), quantile(0.95), quantile(1.0));
     };
     for (name, values) in found.as_object().expect("an object") {
-        let mut values: Vec<f64> = values.as_array().into_iter().flatten().filter_map(serde_json::Value::as_f64).collect();
+        let mut values: Vec<f64> =
+            values.as_array().into_iter().flatten().filter_map(serde_json::Value::as_f64).collect();
         assert!(!values.is_empty(), "{name} was not measured");
         row(name, &mut values);
         all.extend(values);

@@ -39,6 +39,42 @@ impl Scope {
         let alone = self.axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
         if alone { short } else { axis }
     }
+
+    /// Returns the unit of the numbers on an axis: `s` for time spans and for the keys of plans that are in seconds; empty if there is
+    /// none.
+    pub fn axis_unit(&self, at: usize) -> &'static str {
+        let (name, values) = &self.axes[at];
+        let spans = !values.is_empty() && values.iter().all(|text| seconds(text).is_some());
+        let is_delay = ["_arrival_", "_duration_"].iter().any(|part| name.contains(part));
+        let is_value = ["_mean", "_median", "_min", "_max"].iter().any(|end| name.ends_with(end));
+        let in_seconds = name.starts_with("workload_") && is_delay && is_value;
+        if spans || in_seconds { "s" } else { "" }
+    }
+
+    /// Returns the heading of an axis: its name in words, with its unit.
+    pub fn axis_heading(&self, at: usize) -> String {
+        let words = self.axis_word(at).replace('_', " ");
+        match self.axis_unit(at) {
+            "" => words,
+            unit => format!("{words} ({unit})"),
+        }
+    }
+
+    /// Describes a cell by its values on the axes: `arrival mean 12 s (balanced)`. A number has the name and unit of its axis.
+    pub fn cell_words(&self, values: &[String]) -> String {
+        let word = |(at, value): (usize, &String)| match value.parse::<f64>() {
+            Ok(_) => {
+                let unit = self.axis_unit(at);
+                let name = self.axis_word(at).replace('_', " ");
+                format!("{name} {value}{}{unit}", if unit.is_empty() { "" } else { " " })
+            }
+            Err(_) => value.clone(),
+        };
+        let mut words = values.iter().enumerate().map(word);
+        let first = words.next().unwrap_or_default();
+        let more: Vec<String> = words.collect();
+        if more.is_empty() { first } else { format!("{first} ({})", more.join(", ")) }
+    }
 }
 
 /// A requested figure, checked.
@@ -395,8 +431,10 @@ impl Checker<'_> {
         // The last words of an axis are sufficient if no other axis ends with them.
         let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
         let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
-        let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
-        let measure = |at: usize| if spans(at) { Measure::Seconds } else { Measure::Number };
+        let measure = |at: usize| match self.scope.axis_unit(at) {
+            "s" => Measure::Seconds,
+            _ => Measure::Number,
+        };
         let axis = |at: usize| Field::Axis(at, self.scope.axis_word(at).to_owned(), measure(at));
         if let Some(at) = axes.iter().position(|(axis, _)| *axis == plain) {
             return Ok(axis(at));

@@ -151,7 +151,9 @@ impl FigureColumn {
     /// Returns the measure of its numbers.
     pub fn measure(&self) -> Measure {
         match self.unit {
-            Unit::Seconds => Measure::Seconds,
+            // Points in time have the unit of the time axis; durations have the unit of the tables.
+            Unit::Seconds if matches!(self.from, ValueSource::Seconds(_)) => Measure::Seconds,
+            Unit::Seconds => Measure::PlainSeconds,
             Unit::Share => Measure::Fraction,
             _ => Measure::Number,
         }

@@ -28,7 +28,7 @@ const COLUMNS: [&str; 8] = ["job", "user", "tasks", "submit_us", "start_us", "fi
 pub(super) struct PackedJobs {
     /// The numbers of the included runs.
     pub runs: Vec<usize>,
-    /// The policies whose tasks in the first run are included.
+    /// The policies with included tasks, which are those of the first run.
     pub with_tasks: Vec<usize>,
 }
 

@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 use crate::page::mean;
 use pack::Pack;
 
-/// The axes of a sweep: names and values as text.
+/// The axes of a sweep: labels and values as text.
 pub(crate) type Axes = [(String, Vec<String>)];
 
 /// Returns the axes of a sweep.
 pub(crate) fn axes(whole: &Whole) -> Vec<(String, Vec<String>)> {
     let scope = whole.scope();
-    let named = |(at, (_, values)): (usize, &(String, Vec<String>))| (scope.axis_word(at).to_owned(), values.clone());
+    let named = |(at, (_, values)): (usize, &(String, Vec<String>))| (capital(&scope.axis_heading(at)), values.clone());
     scope.axes.iter().enumerate().map(named).collect()
 }
 
@@ -104,10 +104,7 @@ pub(crate) fn data(cells: &[ExploredCell], axes: &Axes, stories: &[JobStory]) ->
             })
         })
         .collect();
-    let axes: Vec<Value> = axes
-        .iter()
-        .map(|(name, values)| json!({ "title": capital(&name.replace('_', " ")), "values": values }))
-        .collect();
+    let axes: Vec<Value> = axes.iter().map(|(name, values)| json!({ "title": name, "values": values })).collect();
     let cells = cells.iter().map(|(_, values, _)| json!({ "values": values }));
     let titles = |column: &String| match column.strip_prefix("used_") {
         Some(resource) => {
