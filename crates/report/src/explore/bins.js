@@ -10,6 +10,7 @@ const addBins = (page) => {
   const host = make("div", { className: "chart" });
   const about = make("p", { className: "legend" });
   const table = make("div", { className: "scroll", tabIndex: 0 });
+  table.setAttribute("role", "group");
   table.setAttribute("aria-label", "The selected jobs by size");
   const node = page.card("The selected jobs by size", make("div", { className: "row" }, labelled("Change against", against)), host, table, about);
   node.classList.add("sizes");

@@ -540,6 +540,7 @@
     const compare = (down) => (a, b) => (Number.isNaN(a.value) ? 1 : 0) - (Number.isNaN(b.value) ? 1 : 0) || (down ? b.value - a.value : a.value - b.value) || a.at - b.at;
 
     const userHost = make("div", { className: "scroll tall", tabIndex: 0 });
+    userHost.setAttribute("role", "group");
     userHost.setAttribute("aria-label", "Users of the selected jobs");
     const userCard = card("Users of the selected jobs", userHost);
     const USERS = 200;

@@ -138,7 +138,8 @@ const addTimeline = (page) => {
   const amountField = pick("quantity", "Amount", Object.entries(QUANTITIES).map(([key, words]) => [key, page.capital(words)]));
   const press = (text, name, action) => {
     const node = make("button", { type: "button", textContent: text, onclick: action });
-    node.setAttribute("aria-label", name);
+    // A visible word is a part of the accessible name.
+    node.setAttribute("aria-label", /[a-z]/.test(text) ? `${text}: ${name}` : name);
     return node;
   };
   const canvas = make("canvas", { tabIndex: 0, className: "timeline" });
@@ -153,6 +154,7 @@ const addTimeline = (page) => {
   keys.textContent = "Click or Tab into the timeline first. Wheel, + and −: zoom. Drag, ← and →: move. 0: all. ↑ and ↓: lane. Shift with ← or →: previous or next job of the lane. Enter or a click: the job's story.";
   const legend = make("p", { className: "legend users" });
   const table = make("div", { className: "scroll", tabIndex: 0 });
+  table.setAttribute("role", "group");
   table.setAttribute("aria-label", "The lanes in view");
   const details = make("details", { ontoggle: () => change({}, "lanes") }, make("summary", { textContent: "As a table" }), table);
   const move = (factor, by) => {
@@ -162,8 +164,8 @@ const addTimeline = (page) => {
   };
   const bar = make("div", { className: "row" }, policyField, kindField, amountField,
     make("div", { className: "buttons" }, press("+", "Zoom in", () => move(0.5, 0)), press("−", "Zoom out", () => move(2, 0)), press("←", "Earlier", () => move(1, -0.25)),
-      press("→", "Later", () => move(1, 0.25)), press("All", "The whole time", () => look(0, last)), press("To the selection", "Zoom to the selected time", () => look(state.from ?? 0, state.to ?? last)),
-      press("Select this time", "Select the jobs submitted in this part of the time", () => page.setWindow(...(state.view || [null, null])))));
+      press("→", "Later", () => move(1, 0.25)), press("All", "the whole time", () => look(0, last)), press("To the selection", "zoom to the selected time", () => look(state.from ?? 0, state.to ?? last)),
+      press("Select this time", "the jobs submitted in this part of the time", () => page.setWindow(...(state.view || [null, null])))));
   const up = press("↑", "Lanes before", () => scroll(-laneCount()));
   const down = press("↓", "Lanes after", () => scroll(laneCount()));
   const place = make("span", { className: "place" });
@@ -551,6 +553,6 @@ const addTimeline = (page) => {
     open(hit(x, y));
   });
   canvas.addEventListener("pointercancel", () => { grip = null; });
-  canvas.addEventListener("pointerleave", () => { if (!grip && document.activeElement !== canvas) focus(-1); });
+  canvas.addEventListener("pointerleave", () => { if (!grip && document.activeElement !== canvas && shape.item >= 0 && jobOf(items(), shape.item) !== state.job) focus(-1); });
   return () => { Object.assign(shape, { first: 0, slot: 0, item: -1 }); };
 };
