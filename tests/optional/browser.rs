@@ -263,7 +263,9 @@ pub fn a_timeline_shows_jobs() -> Outcome {
 
     // A click on a bar opens the story of its job; the hover names it.
     let place = page.value(
-        "(() => { const line = document.querySelector('canvas.timeline'); line.scrollIntoView({ block: 'center', behavior: 'instant' });
+        "(async () => { const line = document.querySelector('canvas.timeline'); line.scrollIntoView({ block: 'center', behavior: 'instant' });
+          // The browser finds the element under the mouse in the frame after the scroll.
+          for (let nth = 0; nth < 3; nth++) await new Promise((done) => requestAnimationFrame(done));
           const box = line.getBoundingClientRect(); return [box.left, box.top, box.width]; })()",
     );
     let place: Vec<f64> = serde_json::from_value(place).expect("a place");
