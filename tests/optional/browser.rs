@@ -307,7 +307,10 @@ pub fn a_timeline_shows_jobs() -> Outcome {
     assert_eq!(texts(&mut page, STATUS), [format!("{inside} of 60 jobs selected.")]);
 
     // Colours follow the theme: the background of the canvas is the paper.
-    let corner = "(() => { const line = document.querySelector('canvas.timeline'); return [...line.getContext('2d').getImageData(line.width - 2, line.height - 2, 1, 1).data].join(); })()";
+    let corner = "(() => { const line = document.querySelector('canvas.timeline');
+         const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+         copy.drawImage(line, line.width - 2, line.height - 2, 1, 1, 0, 0, 1, 1);
+         return [...copy.getImageData(0, 0, 1, 1).data].join(); })()";
     for (theme, paper) in [("dark", "27,31,36,255"), ("contrast", "255,255,255,255"), ("light", "255,255,255,255")] {
         act(&mut page, &select("Colours", theme));
         assert_eq!(page.value(corner), paper, "{theme}");
