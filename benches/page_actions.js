@@ -15,6 +15,7 @@
   const find = (selector) => section.querySelector(selector);
   const field = (text) => [...section.querySelectorAll("label")].find((label) => label.firstChild.textContent.startsWith(text)).querySelector("input, select");
   const timeline = find("canvas.timeline");
+  const names = [...section.querySelectorAll(".tall tbody td:first-child")].map((cell) => cell.textContent);
   const key = (name) => timeline.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
   const mouse = (node, type, part) => {
     const box = node.getBoundingClientRect();
@@ -23,7 +24,7 @@
   };
   const sort = (column) => () => find(`.wide button.sort[data-key=${column}]`).click();
   const actions = {
-    "filter by user": (nth) => set(field("Users with"), nth % 3 === 2 ? "" : `user${nth}`, "input"),
+    "filter by user": (nth) => set(field("Users with"), nth % 3 === 2 ? "" : names[nth % names.length], "input"),
     "filter by time": (nth) => set(field("Submitted from"), nth % 2 ? "" : String(0.01 * (nth + 1)), "input"),
     "search a job": (nth) => set(field("Jobs with"), nth % 3 === 2 ? "" : String(nth), "input"),
     "show or hide a policy": () => find("input[type=checkbox]").click(),

@@ -9,10 +9,11 @@ const addBins = (page) => {
   against.value = String(page.baseline);
   const host = make("div", { className: "chart" });
   const about = make("p", { className: "legend" });
+  const keys = make("p", { className: "legend" });
   const table = make("div", { className: "scroll", tabIndex: 0 });
   table.setAttribute("role", "group");
   table.setAttribute("aria-label", "The selected jobs by size");
-  const node = page.card("The selected jobs by size", make("div", { className: "row" }, labelled("Change against", against)), host, table, about);
+  const node = page.card("The selected jobs by size", make("div", { className: "row" }, labelled("Change against", against)), host, keys, table, about);
   node.classList.add("sizes");
 
   // Returns the mean over seeds of the means of the seeds, and the half-width of its interval, as the tables have them.
@@ -63,6 +64,8 @@ const addBins = (page) => {
     const words = `Mean ${title.toLowerCase()}${page.unitText(unit)} of the selected jobs by number of tasks`;
     const spread = runs > 1 && state.run < 0 ? `, means over ${runs} seeds with the half-widths of their ${Math.round(100 * data.level)} % confidence intervals` : "";
     about.textContent = `${words}${spread}. Changes are in percent of the mean under ${ofBase.policy.name}; they are descriptions of the selected jobs and not tests. The quantity is that of the distribution.`;
+    keys.replaceChildren(...shownFacts.map(({ policy }) => make("span", { className: "key" },
+      drawn("svg", { class: "dot", viewBox: "0 0 10 10", "aria-hidden": "true" }, drawn("circle", { cx: 5, cy: 5, r: 5, fill: page.color(policy) })), policy.name)));
     host.replaceChildren();
     if (!places.length) { host.append(make("p", { className: "legend", textContent: "No job is selected." })); return; }
     host.append(picture(words, unit, places.map((at) => ({ name: label(at), jobs: jobs[at], marks: shownFacts.map((fact) => ({ policy: fact.policy, ...fact.sizes[at] })) }))));

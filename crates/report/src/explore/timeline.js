@@ -128,7 +128,7 @@ const addTimeline = (page) => {
 
   // --- Elements ----------------------------------------------------------------------------------------------------------------------
   const pick = (name, text, options) => {
-    const node = make("select", { onchange: () => { Object.assign(shape, { [name]: name === "policy" ? Number(node.value) : node.value, first: 0, slot: 0, item: -1 }); change({}, "lanes"); } });
+    const node = make("select", { onchange: () => { Object.assign(shape, { [name]: name === "policy" ? Number(node.value) : node.value, first: 0, slot: 0, item: -1 }); describe(); change({}, "lanes"); } });
     node.append(...options.map(([value, words]) => option(value, words)));
     node.value = String(shape[name]);
     return labelled(text, node);
@@ -411,7 +411,7 @@ const addTimeline = (page) => {
     }
     legend.hidden = !legend.childNodes.length;
     const until = Math.min(lanes.length, shape.first + laneCount());
-    place.textContent = lanes.length ? `lanes ${shape.first + 1} to ${until} of ${plain(lanes.length, 0)}${shape.kind === "user" ? ", largest first" : ""}` : "no job is selected";
+    place.textContent = lanes.length ? `lanes ${shape.first + 1} to ${until} of ${plain(lanes.length, 0)}${shape.kind === "user" ? ", largest first" : ""}` : page.filtered().length ? `nothing to show: no selected job counts as ${quantity}` : "no job is selected";
     [up.disabled, down.disabled] = [shape.first === 0, until >= lanes.length];
     if (details.open) {
       const mean = (slot) => {
