@@ -158,7 +158,7 @@ fn unit(axis: &Axis, low: f64, high: f64) -> (&'static str, f64) {
     }
 }
 
-/// Returns the unit of an axis of time whose largest value is `largest` seconds: its symbol and its length in seconds.
+/// Returns the unit of an axis of time up to `largest` seconds: its symbol and its length in seconds.
 pub fn time_unit(largest: f64) -> (&'static str, f64) {
     let units = [
         (345_600.0, "d", 86_400.0),

@@ -487,17 +487,24 @@
     const host = make("div", { className: "chart", role: "img" });
     const facts = make("div", { className: "scroll", tabIndex: 0 });
     const node = card("Distribution over the selected jobs", make("div", { className: "row" }, labelled("Quantity", choice)), host, facts);
+    // The sorted values of the selected jobs, by quantity and policy.
+    let known = { rows: null, of: new Map() };
+    const inOrder = (of, policy) => {
+      const values = new Float64Array(filtered.length);
+      let [count, sum] = [0, 0];
+      for (const one of filtered) {
+        const value = of(policy.at, one);
+        if (Number.isFinite(value)) { values[count++] = value; sum += value; }
+      }
+      return { values: values.subarray(0, count).sort(), mean: sum / count };
+    };
     const draw = () => {
       const [title, unit, of] = QUANTITIES[state.quantity];
+      if (known.rows !== filtered) known = { rows: filtered, of: new Map() };
       const sorted = shown().map((policy) => {
-        const values = new Float64Array(filtered.length);
-        let [count, sum] = [0, 0];
-        for (const one of filtered) {
-          const value = of(policy.at, one);
-          if (Number.isFinite(value)) { values[count++] = value; sum += value; }
-        }
-        const part = values.subarray(0, count).sort();
-        return { policy, values: part, mean: sum / count };
+        const key = `${state.quantity} ${policy.at}`;
+        if (!known.of.has(key)) known.of.set(key, inOrder(of, policy));
+        return { policy, ...known.of.get(key) };
       });
       const there = sorted.filter(({ values }) => values.length);
       const positive = there.map(({ values }) => values.find((value) => value > 0)).filter((value) => value !== undefined);
@@ -620,6 +627,19 @@
       }
       return between.concat(last).sort((a, b) => (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : a - b)).slice(0, end - start).map((nth) => rows[nth]);
     };
+    // Returns the position of each name in the order of names; equal names have equal positions. Computed once, since it takes long.
+    const ranked = (names) => {
+      let ranks = null;
+      return () => {
+        if (ranks) return ranks;
+        const order = new Intl.Collator("en", { numeric: true });
+        const sorted = Uint32Array.from(names.keys()).sort((a, b) => order.compare(names[a], names[b]) || a - b);
+        ranks = new Float64Array(names.length);
+        sorted.forEach((one, nth) => { ranks[one] = nth && order.compare(names[one], names[sorted[nth - 1]]) === 0 ? ranks[sorted[nth - 1]] : nth; });
+        return ranks;
+      };
+    };
+    const [jobRanks, userRanks] = [ranked(columns.job), ranked(users)];
     const drawJobs = () => {
       const policy = Number(of.value);
       const { by, down } = state.sort;
@@ -628,14 +648,9 @@
       const found = word ? filtered.filter((one) => columns.job[one].toLowerCase().includes(word)) : filtered.slice();
       const pages = Math.max(1, Math.ceil(found.length / PAGE));
       state.page = Math.min(Math.max(0, state.page), pages - 1);
-      let page;
-      if (keys[by]) {
-        page = pageOf(found, keys[by], down, state.page * PAGE);
-      } else {
-        const name = by === "user" ? (one) => users[columns.user[one]] : (one) => columns.job[one];
-        const order = new Intl.Collator("en", { numeric: true });
-        page = found.sort((a, b) => (down ? -1 : 1) * order.compare(name(a), name(b)) || a - b).subarray(state.page * PAGE, (state.page + 1) * PAGE);
-      }
+      if (by === "job") keys.job = (one) => jobRanks()[one];
+      if (by === "user") keys.user = (one) => userRanks()[columns.user[one]];
+      const page = pageOf(found, keys[by], down, state.page * PAGE);
       const list = [{ key: "job", text: "job" }, { key: "user", text: "user" }, { key: "tasks", text: "tasks", numeric: true }, { key: "submit", text: `submitted (${clock.unit})`, numeric: true },
         { key: "wait", text: "wait (s)", numeric: true }, { key: "completion", text: "completion (s)", numeric: true }, { key: "slowdown", text: "slowdown", numeric: true }];
       const body = make("tbody", {}, ...[...page].map((one) => {
