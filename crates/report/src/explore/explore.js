@@ -632,10 +632,22 @@
       let ranks = null;
       return () => {
         if (ranks) return ranks;
-        const order = new Intl.Collator("en", { numeric: true });
-        const sorted = Uint32Array.from(names.keys()).sort((a, b) => order.compare(names[a], names[b]) || a - b);
+        // Most names are one of few words with a number at the end: only the words are compared as texts.
+        const [words, numbers] = [new Map(), new Float64Array(names.length)];
+        const wordOf = Array.from(names, (name, nth) => {
+          let end = name.length;
+          while (end && name.length - end < 15 && name.charCodeAt(end - 1) >= 48 && name.charCodeAt(end - 1) <= 57) end--;
+          numbers[nth] = end < name.length ? Number(name.slice(end)) : -1;
+          const word = name.slice(0, end);
+          words.set(word, 0);
+          return word;
+        });
+        [...words.keys()].sort(new Intl.Collator("en", { numeric: true }).compare).forEach((word, nth) => words.set(word, nth));
+        const places = Float64Array.from(wordOf, (word) => words.get(word));
+        const compared = (a, b) => places[a] - places[b] || numbers[a] - numbers[b];
+        const sorted = Uint32Array.from(names.keys()).sort((a, b) => compared(a, b) || a - b);
         ranks = new Float64Array(names.length);
-        sorted.forEach((one, nth) => { ranks[one] = nth && order.compare(names[one], names[sorted[nth - 1]]) === 0 ? ranks[sorted[nth - 1]] : nth; });
+        sorted.forEach((one, nth) => { ranks[one] = nth && compared(one, sorted[nth - 1]) === 0 ? ranks[sorted[nth - 1]] : nth; });
         return ranks;
       };
     };
