@@ -65,3 +65,25 @@ impl Scope {
         if more.is_empty() { first } else { format!("{first} ({})", more.join(", ")) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_described_by_their_values() {
+        let axis = |name: &str, values: &[&str]| (name.to_owned(), values.iter().map(|&one| one.to_owned()).collect());
+        let axes = vec![
+            axis("workload_arrival_mean", &["12", "9"]),
+            axis("variant", &["lean"]),
+            axis("cluster_sample", &["30s", "1m"]),
+            axis("workload_load", &["0.7"]),
+        ];
+        let scope = Scope { axes, ..Scope::default() };
+        let headings: Vec<String> = (0..4).map(|at| scope.axis_heading(at)).collect();
+        assert_eq!(headings, ["arrival mean (s)", "variant", "sample (s)", "load"]);
+        let values = ["12", "lean", "1m", "0.7"].map(str::to_owned);
+        assert_eq!(scope.cell_words(&values), "arrival mean 12 s (lean, 1m, load 0.7)");
+        assert_eq!(scope.cell_words(&values[..1]), "arrival mean 12 s");
+    }
+}
