@@ -15,6 +15,7 @@ use crate::metrics::compare::{LEVEL, is_significant};
 use crate::metrics::{Compared, Comparison, Design, mean, mean_interval};
 use crate::output::headline::{Better, Headline, headline};
 use crate::output::numbers::{count, in_percent, number, thousands, with_half};
+use crate::output::requests::Scope;
 use crate::output::table::Constant;
 use crate::record::Stuck;
 use crate::units::Dim;
@@ -364,7 +365,10 @@ pub fn idle(study: &Study, cells: &[Vec<RunSummary>]) -> Option<String> {
     let all = study.cells.iter().zip(cells).flat_map(|(plan, runs)| runs.iter().map(move |run| (plan, run)));
     let idle: Vec<(&Plan, &RunSummary)> = all.filter(|(_, run)| run.outcome.launched == 0).collect();
     let name = |(plan, run): &(&Plan, &RunSummary)| {
-        let cell = (!plan.cell.is_empty()).then(|| plan.cell.clone());
+        let axes: Vec<(String, Vec<String>)> =
+            plan.axes.iter().map(|(axis, value)| (axis.clone(), vec![shown(value)])).collect();
+        let values: Vec<String> = axes.iter().flat_map(|(_, values)| values.clone()).collect();
+        let cell = (!values.is_empty()).then(|| Scope { axes, ..Scope::default() }.cell_words(&values));
         let seed = run.seed.map(|seed| format!("seed {seed}"));
         let words: Vec<String> = cell.into_iter().chain([run.policy.clone()]).chain(seed).collect();
         let mut whys: Vec<String> = run.stuck.iter().map(|(why, tasks)| format!("{tasks} {}", reason(*why))).collect();

@@ -63,7 +63,7 @@ fn explored(dir: &Path) -> PathBuf {
     }
     std::fs::write(&trace, text).expect("a writable folder");
     let made = run(plimsoll(&["replay", "--machines", "4x4c16g", "--placement", "first-fit", "--policy", "fifo,drf"])
-        .args(["--series", "-q", "-o"])
+        .args(["--series", "--tasks", "-q", "-o"])
         .arg(&folder)
         .arg(&trace)
         .current_dir(dir));
@@ -180,6 +180,200 @@ pub fn the_report_is_explored() -> Outcome {
             "document.querySelectorAll('main table').length >= 2 && document.querySelectorAll('figure svg').length >= 3"
         ) == true
     );
+    Ok(())
+}
+
+/// Presses a key in the timeline, with Shift if its name begins so.
+fn timeline_key(key: &str) -> String {
+    let (shift, key) = key.strip_prefix("Shift ").map_or((false, key), |key| (true, key));
+    format!(
+        "const line = section.querySelector('canvas.timeline'); line.focus();
+         line.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', shiftKey: {shift}, bubbles: true, cancelable: true }}))"
+    )
+}
+
+/// Selects an option of the field with this label.
+fn select(label: &str, value: &str) -> String {
+    format!(
+        "const field = [...section.querySelectorAll('label')].find((one) => one.textContent.startsWith('{label}')).querySelector('select');
+         field.value = '{value}'; field.dispatchEvent(new Event('change'))"
+    )
+}
+
+/// Returns a property of the timeline's canvas.
+fn timeline(page: &mut Page, property: &str) -> String {
+    page.value(&format!("String(document.querySelector('canvas.timeline').{property})"))
+        .as_str()
+        .unwrap_or("")
+        .to_owned()
+}
+
+pub fn a_timeline_shows_jobs() -> Outcome {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let folder = explored(dir.path());
+    let mut page = Page::open(&folder.join("report.html"), &dir.path().join("profile"), 1280, true)?;
+    act(&mut page, "");
+    let view = |page: &mut Page| -> (f64, f64) {
+        let text = timeline(page, "dataset.view");
+        let (from, to) = text.split_once(' ').expect("two times");
+        (from.parse().expect("a number"), to.parse().expect("a number"))
+    };
+    let jobs = Frame::open(&folder.join("jobs/policy=fifo/run=0/jobs.parquet"));
+    let names = jobs.names("job", "");
+    let seconds = |column: &str| {
+        jobs.integers(column).iter().map(|us| us.expect("all jobs end") as f64 / 1e6).collect::<Vec<_>>()
+    };
+    let (starts, ends) = (seconds("start_us"), seconds("finish_us"));
+    let whole = view(&mut page);
+    assert!(whole.0 == 0.0 && whole.1 >= ends.iter().copied().fold(0.0, f64::max), "{whole:?}");
+
+    // Each pixel column of a lane or of a row of bars has at most one rectangle.
+    let many = |page: &mut Page| timeline(page, "dataset.rectangles").parse::<u64>().expect("a number");
+    let width: u64 = timeline(&mut page, "width").parse().expect("a number");
+    assert!(many(&mut page) > 0 && many(&mut page) <= 4 * 8 * width);
+
+    // The keyboard zooms about the middle, moves, and returns to the whole time.
+    act(&mut page, &timeline_key("+"));
+    let near = view(&mut page);
+    assert!((2.0 * (near.1 - near.0) - whole.1).abs() < 1e-6 * whole.1, "{near:?} of {whole:?}");
+    act(&mut page, &timeline_key("ArrowRight"));
+    assert!(view(&mut page).0 > near.0);
+    let shown = page.value("document.querySelector('#explore .u-over') !== null");
+    assert!(shown == true, "the chart over time is drawn");
+    act(&mut page, &timeline_key("0"));
+    assert_eq!(view(&mut page), whole);
+
+    // The lanes in words: the mean of running jobs is their time over that of the view.
+    act(&mut page, &select("Amount", "jobs"));
+    act(
+        &mut page,
+        "[...section.querySelectorAll('.wide details')].find((one) => one.querySelector('summary')).open = true",
+    );
+    let users = jobs.names("user", "");
+    let busy = |user: &str| -> f64 {
+        (0..names.len()).filter(|&job| users[job] == user).map(|job| ends[job] - starts[job]).sum()
+    };
+    let rows = texts(&mut page, ".wide details tbody tr");
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    let cells = texts(&mut page, ".wide details tbody td");
+    for row in cells.chunks(4) {
+        let mean: f64 = row[2].replace(',', "").parse().expect("a number");
+        assert!((mean - busy(&row[0]) / whole.1).abs() < 1e-3 * mean.max(1.0), "{row:?} {}", busy(&row[0]) / whole.1);
+    }
+
+    // A click on a bar opens the story of its job; the hover names it.
+    let place = page.value(
+        "(async () => { const line = document.querySelector('canvas.timeline'); line.scrollIntoView({ block: 'center', behavior: 'instant' });
+          // The browser finds the element under the mouse in the frame after the scroll.
+          for (let nth = 0; nth < 3; nth++) await new Promise((done) => requestAnimationFrame(done));
+          const box = line.getBoundingClientRect(); return [box.left, box.top, box.width]; })()",
+    );
+    let place: Vec<f64> = serde_json::from_value(place).expect("a place");
+    let first = (0..names.len()).filter(|&job| users[job] == cells[0]).min_by(|&a, &b| starts[a].total_cmp(&starts[b]));
+    let first = first.expect("a job of the first lane");
+    let gutter = 150.0f64.min((0.26 * (place[2] + 20.0)).round());
+    let middle = (starts[first] + ends[first]) / 2.0 / whole.1;
+    let at = (place[0] + gutter + middle * (place[2] - gutter), place[1] + 16.0);
+    page.drag(at, at);
+    act(&mut page, &timeline_key("Home"));
+    let story = texts(&mut page, ".story h4").concat();
+    let said = texts(&mut page, ".job-info").concat();
+    let named = names.iter().position(|name| story.contains(&format!("Job {name} of")));
+    let named = named.unwrap_or_else(|| panic!("no story of a job at {at:?}: {story} {said} {cells:?} {place:?}"));
+    let time = middle * whole.1;
+    assert!(users[named] == cells[0] && starts[named] <= time && time <= ends[named], "{story} at {time}");
+
+    // The keyboard: the next job of the lane, and its story.
+    act(&mut page, &timeline_key("Escape"));
+    act(&mut page, &timeline_key("Shift ArrowRight"));
+    let said = texts(&mut page, ".job-info").concat();
+    assert!(said.starts_with("Job job") && said.contains("waited"), "{said}");
+    act(&mut page, &timeline_key("Enter"));
+    let name = said.split(' ').nth(1).expect("a name");
+    assert!(texts(&mut page, ".story h4").concat().contains(name), "{name}");
+    assert!(page.value("document.activeElement.classList.contains('story')") == true, "the story has the focus");
+
+    // Machines have lanes, since the tasks were written. The view becomes the selected time.
+    act(&mut page, &select("Lanes", "machine"));
+    assert!(timeline(&mut page, "ariaLabel").contains("machine 0"));
+    act(&mut page, &timeline_key("+"));
+    act(
+        &mut page,
+        "[...section.querySelectorAll('button')].find((one) => one.textContent === 'Select this time').click()",
+    );
+    let (from, to) = view(&mut page);
+    let submits = seconds("submit_us");
+    let inside = submits.iter().filter(|time| (from..=to).contains(*time)).count();
+    assert_eq!(texts(&mut page, STATUS), [format!("{inside} of 60 jobs selected.")]);
+
+    // Colours follow the theme: the background of the canvas is the paper.
+    let corner = "(() => { const line = document.querySelector('canvas.timeline');
+         const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+         copy.drawImage(line, line.width - 2, line.height - 2, 1, 1, 0, 0, 1, 1);
+         return [...copy.getImageData(0, 0, 1, 1).data].join(); })()";
+    for (theme, paper) in [("dark", "27,31,36,255"), ("contrast", "255,255,255,255"), ("light", "255,255,255,255")] {
+        act(&mut page, &select("Colours", theme));
+        assert_eq!(page.value(corner), paper, "{theme}");
+    }
+    assert_eq!(page.problems, [""; 0]);
+    Ok(())
+}
+
+pub fn jobs_by_size_follow_the_selection() -> Outcome {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (trace, folder) = (dir.path().join("trace.csv"), dir.path().join("results"));
+    // Jobs of three sizes of the table by size.
+    let mut text = "job,user,submit_s,duration_s,tasks,cpu,memory_gib\n".to_owned();
+    for job in 0..30u32 {
+        let (user, tasks) = (["ann", "bob"][job as usize % 2], [3, 600, 1200][job as usize % 3]);
+        text += &format!("job{job},{user},{},{},{tasks},1,1\n", 40 * job, 20 + job);
+    }
+    std::fs::write(&trace, text).expect("a writable folder");
+    let made =
+        run(plimsoll(&["replay", "--machines", "20x16c64g", "--placement", "first-fit", "--policy", "fifo,drf"])
+            .args(["-q", "-o"])
+            .arg(&folder)
+            .arg(&trace));
+    assert!(made.status.success(), "{}", said(&made));
+    let made = run(plimsoll(&["report", "-q"]).arg(&folder));
+    assert!(made.status.success(), "{}", said(&made));
+    let mut page = Page::open(&folder.join("report.html"), &dir.path().join("profile"), 1280, true)?;
+    act(&mut page, "");
+    // With all jobs the means are those of the table `bins`.
+    let cells = texts(&mut page, ".sizes tbody td");
+    let rows: Vec<&[String]> = cells.chunks(5).collect();
+    assert_eq!(rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["1-500", "501-1000", "1001-1500", "all"]);
+    let number = |text: &str| text.replace([',', ' ', '%', '+'], "").parse::<f64>().expect("a number");
+    for (at, policy) in ["fifo", "drf"].into_iter().enumerate() {
+        let bins = Frame::open(&folder.join(format!("bins/policy={policy}/run=0/bins.parquet")));
+        let means = bins.real("completion_mean_s");
+        for (bin, row) in rows[..3].iter().enumerate() {
+            let exact = means[bin].expect("jobs of this size");
+            assert!((number(&row[2 + at]) - exact).abs() < 2e-3 * exact, "{policy} {row:?} {exact}");
+        }
+    }
+    for row in &rows {
+        let change = 100.0 * (number(&row[3]) / number(&row[2]) - 1.0);
+        assert!((number(&row[4]) - change).abs() < 0.5, "{row:?}");
+    }
+    // A selection: the jobs of one user.
+    act(
+        &mut page,
+        "const field = section.querySelector('input[type=search]'); field.value = 'ann'; field.dispatchEvent(new Event('input'))",
+    );
+    let jobs = Frame::open(&folder.join("jobs/policy=fifo/run=0/jobs.parquet"));
+    let (users, tasks) = (jobs.names("user", ""), jobs.integers("tasks"));
+    let (submits, ends) = (jobs.integers("submit_us"), jobs.integers("finish_us"));
+    let small: Vec<usize> = (0..users.len()).filter(|&job| users[job] == "ann" && tasks[job] == Some(3)).collect();
+    let sum: i64 = small.iter().map(|&job| ends[job].expect("it ends") - submits[job].expect("a time")).sum();
+    let cells = texts(&mut page, ".sizes tbody td");
+    assert_eq!(cells[1], small.len().to_string());
+    let exact = sum as f64 / 1e6 / small.len() as f64;
+    assert!((number(&cells[2]) - exact).abs() < 2e-3 * exact, "{cells:?} {exact}");
+    // The other policy as the base.
+    act(&mut page, &select("Change against", "1"));
+    assert!(texts(&mut page, ".sizes thead th").last().is_some_and(|head| head == "fifo against drf"));
+    assert_eq!(page.problems, [""; 0]);
     Ok(())
 }
 

@@ -118,6 +118,8 @@ fn main() -> ExitCode {
         trial("book::the_book_is_built", book::is_built),
         trial("browser::the_report_opens_offline", browser::the_report_opens_offline),
         trial("browser::the_report_is_explored", browser::the_report_is_explored),
+        trial("browser::a_timeline_shows_jobs", browser::a_timeline_shows_jobs),
+        trial("browser::jobs_by_size_follow_the_selection", browser::jobs_by_size_follow_the_selection),
         trial("browser::a_sweep_is_explored", browser::a_sweep_is_explored),
         trial("disk::a_full_disk_leaves_nothing_half_written", disk::a_full_one_leaves_nothing_half_written),
         trial("example::replays_beside_built_in_policies", example::replays_beside_built_in_policies),

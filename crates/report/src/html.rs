@@ -138,7 +138,8 @@ const STYLE: &str = concat!(
 );
 const SCRIPT: &str = include_str!("report.js");
 const PLOT: &str = include_str!("vendor/uPlot.iife.min.js");
-const EXPLORE: &str = include_str!("explore/explore.js");
+const EXPLORE: &str =
+    concat!(include_str!("explore/timeline.js"), include_str!("explore/bins.js"), include_str!("explore/explore.js"));
 
 /// Returns the content security policy: only these scripts and this style, and nothing from outside.
 fn security(scripts: &[&str]) -> String {

@@ -11,6 +11,13 @@ pub(crate) struct ShownMetric {
     pub cells: Vec<(usize, usize)>,
 }
 
+const GREEN: &str = "Green: significantly better than all others.";
+
+/// Describes the mark of equivalent values.
+fn equal() -> String {
+    format!("“=”: the best mean and the means shown to be equivalent to it, within {:.0} %.", 100.0 * MARGIN)
+}
+
 /// Marks the best values and the values equivalent to the best, and describes the tests below the sheet. With fewer than two seeds there
 /// are no marks.
 pub(crate) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<ShownMetric>) {
@@ -25,13 +32,23 @@ pub(crate) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<ShownMetric>) {
         });
         sheet.marks.extend(marked);
     }
+    // The note explains only marks that occur.
+    let any = |wanted: Mark| sheet.marks.iter().any(|(.., mark)| *mark == wanted);
+    let marks = match (any(Mark::Best), any(Mark::Equivalent)) {
+        (true, true) => format!("{GREEN} {} No mark: neither of these is shown.", equal()),
+        (true, false) => format!("{GREEN} No mark: this is not shown."),
+        (false, true) => format!("{} No mark: this is not shown.", equal()),
+        (false, false) => {
+            let margin = 100.0 * MARGIN;
+            format!(
+                "No value is marked: none is shown to be better than all others or, within {margin:.0} %, equivalent to the best."
+            )
+        }
+    };
     sheet.note = match found.family {
         0 => String::new(),
         family => format!(
-            "Green: significantly better than all others. “=”: the best mean and the means shown to be equivalent to it, within \
-             {:.0} %. No mark: neither of these is shown. p < {ALPHA} in {}, corrected by Holm's method for all {family} pairs of \
-             policies in this table.",
-            100.0 * MARGIN,
+            "{marks} p < {ALPHA} in {}, corrected by Holm's method for all {family} pairs of policies in this table.",
             design.test()
         ),
     };
@@ -53,10 +70,11 @@ mod tests {
         let mut sheet = Sheet::default();
         mark(&mut sheet, Design::Paired, vec![shown(&values)]);
         assert_eq!(sheet.marks, [(1, 4, Mark::Equivalent), (2, 4, Mark::Equivalent)]);
-        assert!(sheet.note.contains("all 3 pairs"), "{}", sheet.note);
+        assert!(sheet.note.contains("all 3 pairs") && sheet.note.starts_with('“'), "{}", sheet.note);
         let mut sheet = Sheet::default();
         mark(&mut sheet, Design::Unpaired, vec![shown(&values[..2])]);
         assert_eq!(sheet.marks, [(1, 4, Mark::Best)]);
+        assert!(sheet.note.starts_with(GREEN) && !sheet.note.contains('='), "{}", sheet.note);
         let mut sheet = Sheet::default();
         mark(&mut sheet, Design::Paired, vec![shown(&[vec![Some(1.0)], vec![Some(2.0)]])]);
         assert_eq!((sheet.marks.len(), sheet.note.as_str()), (0, ""));

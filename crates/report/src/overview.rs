@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use plimsoll_base::column::Better;
+use plimsoll_base::column::{Better, Unit};
 use plimsoll_base::error::Result;
 use plimsoll_figures::requests::{Whole, heading};
 use plimsoll_metrics::compare::{ALPHA, LEVEL, is_significant, p_number};
@@ -125,7 +125,7 @@ pub fn write(sweep: &SweepReport, folder: &Path, pictures: &Pictures) -> Result<
 fn explorer(sweep: &SweepReport) -> Result<Option<ExplorerData>> {
     let cells = sweep.whole.cells.iter();
     let cells: Vec<ExploredCell> = cells.map(|(name, values, results)| (name.as_str(), &values[..], results)).collect();
-    explore::data(&cells, &explore::axes(sweep.whole), sweep.folders, &[])
+    explore::data(&cells, &explore::axes(sweep.whole), &[])
 }
 
 /// Values by policy and run.
@@ -151,8 +151,8 @@ fn read(whole: &Whole, columns: &[&str]) -> Result<Vec<HashMap<String, MetricVal
 /// Returns all comparisons of a metric, corrected for multiple testing.
 fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, MetricValues>]) -> Vec<ComparisonLine> {
     let mut lines = Vec::new();
-    let mut first: Option<(&str, Design, Vec<Option<f64>>)> = None;
-    for (at, ((name, _, results), values)) in whole.cells.iter().zip(values).enumerate() {
+    let mut first: Option<(String, Design, Vec<Option<f64>>)> = None;
+    for (at, ((.., results), values)) in whole.cells.iter().zip(values).enumerate() {
         let (contents, design) = (&results.contents, results.contents.design());
         let values = &values[metric];
         let several = contents.policies.len() > 1;
@@ -177,7 +177,7 @@ fn lines(whole: &Whole, metric: &str, values: &[HashMap<String, MetricValues>]) 
         }
         let Some(mut own) = values.first().cloned() else { continue };
         match &mut first {
-            None => first = Some((name.as_str(), design, own)),
+            None => first = Some((cell_words(whole, at), design, own)),
             Some((base, of_first, base_values)) => {
                 // Cells may have different numbers of seeds; equal seeds are paired by position.
                 let most = own.len().max(base_values.len());
@@ -234,8 +234,8 @@ fn sentences(whole: &Whole, metric: &str, lines: &[ComparisonLine]) -> Vec<Strin
 /// change.
 fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
     let name = |line: &ComparisonLine| match changes {
-        true => format!("{} ({})", whole.cells[line.cell].0, line.change()),
-        false => whole.cells[line.cell].0.clone(),
+        true => format!("{}: {}", cell_words(whole, line.cell), line.change()),
+        false => cell_words(whole, line.cell),
     };
     if lines.len() <= NAMED_MOST {
         return lines.iter().map(|line| name(line)).collect::<Vec<_>>().join(", ");
@@ -251,6 +251,12 @@ fn named(whole: &Whole, lines: &[&ComparisonLine], changes: bool) -> String {
         }
         _ => count(lines.len() as u64, "cell"),
     }
+}
+
+/// Describes a cell by its values on the axes; by its name if there are no axes.
+fn cell_words(whole: &Whole, at: usize) -> String {
+    let (name, values, _) = &whole.cells[at];
+    if values.is_empty() { name.clone() } else { whole.scope().cell_words(values) }
 }
 
 /// Returns the comparisons of a metric, one per row. `None` if there are none.
@@ -299,7 +305,11 @@ fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> O
     let leading = cell_columns(sweep.whole);
     let marked = lines.iter().enumerate().filter(|(_, line)| is_significant(line.tested.holm.p));
     Some(Sheet {
-        caption: format!("{}: difference from {base}", heading(metric, &sweep.whole.scope().dims)),
+        caption: format!(
+            "{}{}: difference from {base}",
+            heading(metric, &sweep.whole.scope().dims),
+            in_seconds(metric)
+        ),
         marks: marked.map(|(row, _)| (row, leading.len() + 1, Mark::Significant)).collect(),
         columns: leading
             .into_iter()
@@ -335,10 +345,15 @@ fn differences(sweep: &SweepReport, metric: &str, lines: &[ComparisonLine]) -> O
     })
 }
 
+/// Returns the unit of a metric for a caption.
+fn in_seconds(metric: &str) -> &'static str {
+    if metric.ends_with(Unit::Seconds.suffix()) { ", in seconds" } else { "" }
+}
+
 /// Returns the first columns of a table with a row per cell: its name and its values on the axes.
 fn cell_columns(whole: &Whole) -> Vec<HtmlColumn> {
     let scope = whole.scope();
-    let axes = (0..scope.axes.len()).map(|at| text_column(&scope.axis_word(at).replace('_', " ")));
+    let axes = (0..scope.axes.len()).map(|at| text_column(&scope.axis_heading(at)));
     [text_column("cell")].into_iter().chain(axes).collect()
 }
 
@@ -382,7 +397,7 @@ fn means(sweep: &SweepReport, column: &Headline, values: &[HashMap<String, Metri
     let leading = cell_columns(sweep.whole);
     let names = leading.len();
     let mut sheet = Sheet {
-        caption: format!("{}: {}{good}{over}", column.heading, column.about),
+        caption: format!("{}: {}{}{good}{over}", column.heading, column.about, in_seconds(&column.column)),
         columns: leading.into_iter().chain(policies.iter().map(|name| number_column(name, ""))).collect(),
         links: sweep.folders.iter().map(|folder| format!("{folder}/{}", REPORT)).collect(),
         ..Sheet::default()

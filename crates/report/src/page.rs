@@ -68,7 +68,7 @@ fn report(results: &Results, pictures: &Pictures, stories: &[JobStory]) -> Resul
         reproduce: reproduce(contents),
         notes,
         provenance: provenance(results),
-        explorer: explore::data(&[("", &[], results)], &[], &[], stories)?,
+        explorer: explore::data(&[("", &[], results)], &[], stories)?,
     })
 }
 

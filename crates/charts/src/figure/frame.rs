@@ -25,9 +25,6 @@ const PANELS_PART: f64 = 0.45;
 /// The largest fraction of the width for names along the vertical axis.
 const NAMES_PART: f64 = 0.42;
 
-/// Largest distance of the legend's right end from the sheet's left edge, so that it is visible on a narrow screen without scrolling.
-pub(super) const LEGEND_MOST: f64 = 300.0;
-
 /// The distance of two lines of a heading or a label.
 const LINE: f64 = TEXT + 1.0;
 
@@ -177,7 +174,7 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
     }
     let chart = outline.chart;
     let width = chart.size_pt.0.clamp(60.0, 10_000.0);
-    let legend = Legend::rows(&outline.legend, width.min(LEGEND_MOST) - 4.0 * MARGIN);
+    let legend = Legend::rows(&outline.legend, width - 4.0 * MARGIN);
     let mut wording = Texts::for_width(&outline, width, width, &chart.x.label);
     let mut layout = self::layout(&outline, width, legend.height, &wording);
     let mut y = vertical(&outline, &layout);
@@ -218,9 +215,9 @@ pub(super) fn frame(mut outline: Outline) -> Frame {
             pen.text(line, SMALL, GREY, anchor, Anchor::End, TextDirection::Level);
         }
     });
-    // On a wide sheet, the legend is centred on the part that a narrow screen shows first.
-    let centre = (layout.left + width.min(LEGEND_MOST) - layout.right) / 2.0;
-    let most = width.min(LEGEND_MOST) - MARGIN - legend.width;
+    // The legend is centred below the panels.
+    let centre = (layout.left + width - layout.right) / 2.0;
+    let most = width - MARGIN - legend.width;
     let left = (centre - legend.width / 2.0).min(most).max(MARGIN);
     let corner = match layout.legend_above {
         true => (left, layout.top - layout.headings - legend.height - 2.0),
@@ -254,7 +251,7 @@ fn layout(outline: &Outline, width: f64, legend: f64, wording: &Texts) -> Layout
     let legend_above = rows > 1 && legend > 0.0;
     let headings = titled.max(3.0);
     let top = MARGIN + heading + headings + if legend_above { legend } else { 0.0 };
-    let name = if chart.x.label.is_empty() && chart.x.measure != super::Measure::Seconds { 1.0 } else { TEXT + 4.0 };
+    let name = if chart.x.label.is_empty() && !chart.x.measure.is_time() { 1.0 } else { TEXT + 4.0 };
     let name = name + LINE * wording.x.len().saturating_sub(1) as f64;
     let bottom = MARGIN + ticks + name + note_height(wording) + if legend_above { 0.0 } else { legend };
     let gap = (13.0, headings + 6.0);

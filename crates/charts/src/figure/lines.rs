@@ -6,6 +6,7 @@
 
 use plotters::style::{Color, RGBColor};
 
+use super::bars::whisker;
 use super::canvas::LayerGroup;
 use super::frame::{Frame, Horizontal, Outline, Panel as Spot, Vertical, frame};
 use super::legend::{LegendEntry, Marked, Sample, hollow, marker};
@@ -27,7 +28,7 @@ const FINE: f64 = 0.9;
 const DENSE: usize = 400;
 
 /// Curves with at most this many points get markers.
-const MARKED: usize = 16;
+pub const MARKED: usize = 16;
 
 /// The connection of consecutive points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub struct Series {
     pub key: String,
     /// The points in ascending order of x. A value that is not finite breaks the curve.
     pub points: Vec<(f64, f64)>,
-    /// `(x, low, high)` of the band around the curve, if it has one.
+    /// `(x, low, high)` of the intervals around the curve, if it has some: error bars if the points have markers, otherwise a band.
     pub band: Option<Vec<(f64, f64, f64)>>,
     /// The number of values behind each point; empty if it does not apply.
     pub n: Vec<u64>,
@@ -186,7 +187,10 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
     let mut frame = frame(Outline {
         chart,
         titles: views.iter().map(|view| view.title.as_str()).collect(),
-        x: Horizontal::Values(extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0))), x_ends),
+        x: Horizontal::Values(
+            inside_frame(&chart.x, extent(&chart.x, all.iter().flat_map(|one| one.points.iter().map(|p| p.0)))),
+            x_ends,
+        ),
         y: Vertical::Values(y_extent, RangeEnds::Ticks),
         legend: if legend == Legend::None { Vec::new() } else { vec![entries(&listed, join)] },
         note: (!notes.is_empty()).then(|| notes.join(". ")),
@@ -216,6 +220,15 @@ fn views(chart: &Chart, views: &[Panel], plain: &[Panel], join: Join, legend: Le
         order.into_iter().for_each(|curve| curve.line(&mut frame, chart, panel));
     }
     frame.canvas.finish()
+}
+
+/// Widens the extent of an axis with given ticks, so that the first and the last marker are not on the frame.
+fn inside_frame(axis: &Axis, extent: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    let widened = |(low, high): (f64, f64)| {
+        let margin = 0.04 * (high - low);
+        if axis.ticks.is_empty() || axis.log { (low, high) } else { (low - margin, high + margin) }
+    };
+    extent.map(widened)
 }
 
 /// Returns whether a finite point has no place on a logarithmic axis.
@@ -292,8 +305,25 @@ impl Curve<'_> {
         });
     }
 
+    /// Draws the intervals of single points, where a band would hide other curves.
+    fn whiskers(&self, frame: &mut Frame, chart: &Chart, panel: Spot, band: &[(f64, f64, f64)]) {
+        let usable = |&&(x, low, high): &&(f64, f64, f64)| shown(&chart.x, x) && drawable(low) && drawable(high);
+        let y = |frame: &Frame, value: f64| panel.y(frame.y.at(value));
+        let places: Vec<(f64, (f64, f64))> = band
+            .iter()
+            .filter(usable)
+            .map(|&(x, low, high)| (panel.x(frame.x.at(x)), (y(frame, low), y(frame, high))))
+            .collect();
+        frame.canvas.layer(self.group(), |pen| {
+            places.iter().for_each(|&(x, ends)| whisker(pen, x, ends, 2.0, &self.look.color, 0.75));
+        });
+    }
+
     fn band(&self, frame: &mut Frame, chart: &Chart, panel: Spot) {
         let Some(band) = &self.series.band else { return };
+        if marked(self.series, self.join) == Marked::Yes {
+            return self.whiskers(frame, chart, panel, band);
+        }
         let usable = |&&(x, low, high): &&(f64, f64, f64)| shown(&chart.x, x) && drawable(low) && drawable(high);
         let edge = |pick: fn(&(f64, f64, f64)) -> f64| -> Vec<(f64, f64)> {
             let points = band.iter().filter(usable);

@@ -41,9 +41,10 @@ pub use data::{Data, number as exactly};
 pub use forest::{ForestPanel, ForestRow, ROW as FOREST_ROW, forest, ranks};
 pub use grid::{GridRow, GridSection, GridWords, Mark, grid};
 pub use heat::{HeatPanel, ROW as HEAT_ROW, heat};
-pub use lines::{Join, Panel, Series, cdf, cdf_panels, ecdf, lines, small_multiples};
+pub use lines::{Join, MARKED, Panel, Series, cdf, cdf_panels, ecdf, lines, small_multiples};
 pub use many::MANY;
 pub use points::points;
+pub use scale::time_unit;
 pub use sequence::{SequenceRow, SequenceStep, Tone, sequence};
 pub use stacked::{Stacks, stacked};
 pub use style::{LineStyle, line_styles};
@@ -59,6 +60,8 @@ pub enum Measure {
     Number,
     /// Seconds; the axis selects a unit from µs to days and adds it to the label.
     Seconds,
+    /// Seconds that are shown in seconds, as in tables; the axis adds the unit to the label.
+    PlainSeconds,
     /// A fraction of one, shown in percent.
     Fraction,
 }
@@ -74,6 +77,15 @@ pub struct Axis {
     pub log: bool,
     /// The least and the largest value shown; derived from the data if absent.
     pub range: Option<(f64, f64)>,
+    /// The values with a tick, in ascending order, if a linear axis has room for all; selected by the axis if empty.
+    pub ticks: Vec<f64>,
+}
+
+impl Measure {
+    /// Returns whether the numbers are seconds.
+    pub fn is_time(self) -> bool {
+        matches!(self, Measure::Seconds | Measure::PlainSeconds)
+    }
 }
 
 impl Axis {

@@ -85,6 +85,12 @@ impl Scale {
         let asked = axis.range.filter(|&(low, high)| shown(axis, low) && shown(axis, high) && low < high);
         let ends = if asked.is_some() { RangeEnds::Exact } else { ends };
         let (low, high) = asked.unwrap_or_else(|| widen(axis, extent, ends));
+        if !axis.ticks.is_empty() && !axis.log {
+            let scale = linear(axis, low, high, ends, target.max(2)).with_ticks_at(axis, (low, high));
+            if fits(&scale.ticks) {
+                return scale;
+            }
+        }
         let mut target = target.max(2);
         loop {
             let scale =
@@ -94,6 +100,19 @@ impl Scale {
             }
             target -= 1;
         }
+    }
+
+    /// Replaces the ticks by those of the axis. `extent` has the values that the unit was selected for.
+    fn with_ticks_at(mut self, axis: &Axis, extent: (f64, f64)) -> Scale {
+        let (_, base) = unit(axis, extent.0, extent.1);
+        let percent = if axis.measure == Measure::Fraction { " %" } else { "" };
+        let label = |value: f64| {
+            let rounded: f64 = format!("{:.5e}", value / base).parse().unwrap_or(value / base);
+            Label::plain(format!("{}{percent}", minus(&rounded.to_string())))
+        };
+        let ticks = axis.ticks.iter().map(|&value| (self.at(value), label(value)));
+        self.ticks = ticks.filter(|(at, _)| (-1e-6..=1.0 + 1e-6).contains(at)).collect();
+        self
     }
 
     /// Creates a scale of names, one per unit, the first one on top.
@@ -133,18 +152,23 @@ fn unit(axis: &Axis, low: f64, high: f64) -> (&'static str, f64) {
     match axis.measure {
         Measure::Fraction => ("", 0.01),
         Measure::Number => ("", 1.0),
+        Measure::PlainSeconds => ("s", 1.0),
         Measure::Seconds if axis.log => ("s", 1.0),
-        Measure::Seconds => [
-            (345_600.0, "d", 86_400.0),
-            (10_800.0, "h", 3600.0),
-            (300.0, "min", 60.0),
-            (1.0, "s", 1.0),
-            (1e-3, "ms", 1e-3),
-        ]
-        .into_iter()
-        .find(|&(from, ..)| largest >= from)
-        .map_or(("µs", 1e-6), |(_, name, seconds)| (name, seconds)),
+        Measure::Seconds => time_unit(largest),
     }
+}
+
+/// Returns the unit of an axis of time up to `largest` seconds: its symbol and its length in seconds.
+pub fn time_unit(largest: f64) -> (&'static str, f64) {
+    let units = [
+        (345_600.0, "d", 86_400.0),
+        (10_800.0, "h", 3600.0),
+        (300.0, "min", 60.0),
+        (1.0, "s", 1.0),
+        (1e-3, "ms", 1e-3),
+    ];
+    let fitting = units.into_iter().find(|&(from, ..)| largest >= from);
+    fitting.map_or(("µs", 1e-6), |(_, name, seconds)| (name, seconds))
 }
 
 fn labelled(axis: &Axis, unit: &str) -> String {

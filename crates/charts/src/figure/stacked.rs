@@ -6,7 +6,7 @@
 use plotters::style::{RGBColor, WHITE};
 
 use super::canvas::{Anchor, INK, LayerGroup, Pen, TextDirection};
-use super::frame::{Frame, Horizontal, LEGEND_MOST, Outline, Panel, Vertical, frame};
+use super::frame::{Frame, Horizontal, Outline, Panel, Vertical, frame};
 use super::legend::{Legend, LegendEntry, Sample};
 use super::names::{SMALL, category_height};
 use super::scale::{RangeEnds, drawable};
@@ -98,7 +98,7 @@ fn sheet(label: &str, categories: &[Category], legend: &[LegendEntry], panels: &
     let needed = (AXIS + columns as f64 * (panel + GAP)).max(widest).min(most);
     let width = given.unwrap_or(needed);
     let names = category_height(categories, (width - AXIS) / columns as f64).0;
-    let below = Legend::rows(&[legend.to_vec()], width.min(LEGEND_MOST)).height;
+    let below = Legend::rows(&[legend.to_vec()], width).height;
     let height = rows as f64 * (HEIGHT + HEADINGS) + names + below;
     let mut chart = Chart::new(Axis::default(), Axis::fraction(label));
     (chart.size_pt, chart.columns) = ((width, height), Some(columns));

@@ -4,42 +4,17 @@
 //! Errors name the figure and the key, and suggest similar names. No table is read.
 
 use plimsoll_base::error::{Error, Result, alternatives, did_you_mean};
-use plimsoll_base::units::Dim;
 use plimsoll_charts::figure::Measure;
 use plimsoll_charts::paper::{Paper, Preset, points};
-use plimsoll_results::schema::{OwnColumn, Table};
+use plimsoll_results::schema::Table;
 use plimsoll_store::portable;
 
-use super::field::{Datum, Field, FigureColumn, seconds};
+use super::field::{Datum, Field, FigureColumn};
 use super::file::{FigureFile, Words};
 use super::kind::{FigureKind, Stat};
 use super::kinds::{Draw, KindRow, X};
+use super::scope::Scope;
 use crate::gallery;
-
-/// The axes, policies, resources and tables that figures can refer to.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scope {
-    /// The axes of the sweep: columns, and the values of each, in order.
-    pub axes: Vec<(String, Vec<String>)>,
-    /// The policies.
-    pub policies: Vec<String>,
-    /// The resources.
-    pub dims: Vec<Dim>,
-    /// The columns of the table `runs` that the plan defines.
-    pub own: Vec<OwnColumn>,
-    /// The tables that are written.
-    pub tables: Vec<Table>,
-}
-
-impl Scope {
-    /// Returns the name of an axis in labels: without the prefix of its table, unless another axis ends with the same words.
-    pub fn axis_word(&self, at: usize) -> &str {
-        let axis = self.axes[at].0.as_str();
-        let short = ["workload_", "cluster_"].iter().find_map(|table| axis.strip_prefix(table)).unwrap_or(axis);
-        let alone = self.axes.iter().filter(|(other, _)| other.ends_with(short)).count() == 1;
-        if alone { short } else { axis }
-    }
-}
 
 /// A requested figure, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -395,8 +370,10 @@ impl Checker<'_> {
         // The last words of an axis are sufficient if no other axis ends with them.
         let ends = |at: usize| axes[at].0.ends_with(&format!("_{plain}"));
         let ending: Vec<usize> = (0..axes.len()).filter(|&at| ends(at)).collect();
-        let spans = |at: usize| axes[at].1.iter().all(|text| seconds(text).is_some()) && !axes[at].1.is_empty();
-        let measure = |at: usize| if spans(at) { Measure::Seconds } else { Measure::Number };
+        let measure = |at: usize| match self.scope.axis_unit(at) {
+            "s" => Measure::Seconds,
+            _ => Measure::Number,
+        };
         let axis = |at: usize| Field::Axis(at, self.scope.axis_word(at).to_owned(), measure(at));
         if let Some(at) = axes.iter().position(|(axis, _)| *axis == plain) {
             return Ok(axis(at));

@@ -95,8 +95,8 @@ impl FigureRequest {
             all if all.iter().any(|one| one.measure() != all[0].measure()) => Axis::number("Value"),
             _ => match first.measure {
                 Measure::Fraction => Axis::fraction("Share"),
-                Measure::Seconds => Axis::seconds("Time"),
-                Measure::Number => Axis::number("Value"),
+                measure if measure.is_time() => Axis { measure, ..Axis::number("Time") },
+                _ => Axis::number("Value"),
             },
         };
         match self.stat {

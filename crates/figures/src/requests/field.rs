@@ -151,7 +151,9 @@ impl FigureColumn {
     /// Returns the measure of its numbers.
     pub fn measure(&self) -> Measure {
         match self.unit {
-            Unit::Seconds => Measure::Seconds,
+            // Points in time have the unit of the time axis; durations have the unit of the tables.
+            Unit::Seconds if matches!(self.from, ValueSource::Seconds(_)) => Measure::Seconds,
+            Unit::Seconds => Measure::PlainSeconds,
             Unit::Share => Measure::Fraction,
             _ => Measure::Number,
         }
@@ -274,7 +276,8 @@ mod tests {
         assert!(named("user").text && !named("tasks").text);
         let runs = FigureColumn::all(Table::Runs, &dims);
         let measure = |name: &str| runs.iter().find(|column| column.name == name).expect(name).measure();
-        assert_eq!(measure("completion_mean_s"), Measure::Seconds);
+        assert_eq!(measure("completion_mean_s"), Measure::PlainSeconds);
+        assert_eq!(named("finish_s").measure(), Measure::Seconds);
         assert_eq!(measure("used_cpu"), Measure::Fraction);
         assert_eq!(measure("speed_jain"), Measure::Number);
         let heading = |name: &str| runs.iter().find(|column| column.name == name).expect(name).heading.as_str();

@@ -10,12 +10,13 @@ mod file;
 mod kind;
 mod kinds;
 mod rows;
+mod scope;
 mod suits;
 
 use std::path::Path;
 
 use check::Checker;
-pub use check::{FigureRequest, Scope};
+pub use check::FigureRequest;
 pub use field::heading;
 use file::{AllFile, FigureFile};
 use kind::FigureKind;
@@ -28,6 +29,7 @@ use plimsoll_results::files::REQUESTS;
 use plimsoll_results::manifest::{FileState, Manifest, state};
 use plimsoll_store::file::{digest_of, write_whole};
 pub use rows::Whole;
+pub use scope::Scope;
 
 use crate::gallery::{self, Gallery};
 

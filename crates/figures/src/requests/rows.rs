@@ -17,9 +17,10 @@ use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 use plimsoll_store::frame::Frame;
 
-use super::check::{FigureRequest, Scope};
+use super::check::FigureRequest;
 use super::field::{Datum, Field, FigureColumn, ValueSource};
 use super::kinds::X;
+use super::scope::Scope;
 
 /// All results of a study.
 pub struct Whole {

@@ -68,16 +68,19 @@
   };
   const inUnit = (value, unit) => (unit === "share" ? number(100 * value) : number(value));
   const unitText = (unit) => ({ s: " (s)", us: " (µs)", share: " (%)" }[unit] || "");
+  // Points in time have the unit of the static figures; durations are in seconds, as in the tables.
+  const clock = data.clock;
+  const moment = (time) => `${plain(time / clock.seconds, clock.seconds > 1 ? 5 : 3)} ${clock.unit}`;
   const quantile = (sorted, q) => (sorted.length ? sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)] : NaN);
 
   // --- State ------------------------------------------------------------------------------------------------------------------------
   const defaultMetric = Math.max(0, data.metrics.findIndex((metric) => metric.column === "completion_mean_s"));
   const fresh = () => ({
     shown: new Set(policies.map((policy) => policy.at)), metric: defaultMetric, axis: 0, cells: data.axes.map(() => 0),
-    run: -1, from: null, to: null, user: "", quantity: "completion", series: 0, page: 0, job: -1, sort: { by: "wait", down: true },
+    run: -1, from: null, to: null, view: null, user: "", quantity: "completion", series: 0, page: 0, job: -1, sort: { by: "wait", down: true },
     userSort: { by: "jobs", down: true },
   });
-  let state = fresh();
+  const state = fresh();
   let filtered = new Uint32Array(0);
   const filterJobs = () => {
     // A quoted word is a whole name, another one is a part of a name.
@@ -97,31 +100,48 @@
     filtered = found.subarray(0, count);
   };
   const shown = () => policies.filter((policy) => state.shown.has(policy.at));
-  const wait = (policy, row) => columns[`wait_ms:${policy}`][row] / 1000;
-  const completion = (policy, row) => wait(policy, row) + columns[`ran_ms:${policy}`][row] / 1000;
+  const [waits, rans] = ["wait_ms", "ran_ms"].map((name) => policies.map((policy) => columns[`${name}:${policy.at}`]));
+  const wait = (policy, row) => waits[policy][row] / 1000;
+  const completion = (policy, row) => (waits[policy][row] + rans[policy][row]) / 1000;
   const slowdown = (policy, row) => (1000 * completion(policy, row)) / columns.ideal_ms[row];
   const QUANTITIES = {
     completion: ["Completion time", "s", completion], wait: ["Wait", "s", wait], slowdown: ["Slowdown", "1", slowdown],
   };
 
   // --- Updates ----------------------------------------------------------------------------------------------------------------------
+  // A view has the parts of the state that it shows, a function that draws it, and its card.
   const views = [];
-  let pending = false;
-  let stale = new Set();
-  // `what` has the parts of the state that changed: policies, metric, jobs (the filter), table, story, theme.
+  const FRAME = 24;
+  let [pending, filterIsStale] = [false, false];
+  // `what` has the parts of the state that changed: policies, metric, jobs (the filter), table, story, theme. Views on the screen are drawn in
+  // the next frame, the others afterwards one by one, so that a change is visible soon even with many jobs.
   const change = (changes, ...what) => {
     Object.assign(state, changes);
-    what.forEach((one) => stale.add(one));
+    if (what.includes("jobs")) filterIsStale = true;
+    for (const view of views) if (what.includes("all") || view.on.some((one) => what.includes(one))) view.stale = true;
     if (pending) return;
     pending = true;
-    requestAnimationFrame(() => {
-      pending = false;
-      const now = stale;
-      stale = new Set();
-      if (now.has("jobs")) filterJobs();
-      for (const view of views) if (now.has("all") || view.on.some((one) => now.has(one))) view.draw();
-      section.dataset.drawn = String(1 + Number(section.dataset.drawn || 0));
-    });
+    requestAnimationFrame(update);
+  };
+  const isVisible = ({ node }) => {
+    if (!node) return true;
+    const { top, bottom } = node.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
+  };
+  const update = () => {
+    const start = performance.now();
+    if (filterIsStale) filterJobs();
+    filterIsStale = false;
+    const stale = views.filter((view) => view.stale);
+    const visible = stale.filter(isVisible);
+    for (const view of visible.length ? visible : stale.slice(0, 1)) {
+      view.stale = false;
+      view.draw();
+      if (performance.now() - start > FRAME) break;
+    }
+    pending = views.some((view) => view.stale);
+    if (pending) setTimeout(() => requestAnimationFrame(update), 0);
+    else section.dataset.drawn = String(1 + Number(section.dataset.drawn || 0));
   };
   const card = (title, ...children) => {
     const node = make("section", { className: "card view" }, make("h3", { textContent: title }), ...children);
@@ -171,24 +191,33 @@
     const time = (name, text) => {
       fields[name] = make("input", { type: "number", min: "0", step: "any", placeholder: text });
       fields[name].addEventListener("input", () => {
-        const value = fields[name].value === "" ? null : Number(fields[name].value);
+        const value = fields[name].value === "" ? null : Number(fields[name].value) * clock.seconds;
         change({ [name]: value, page: 0 }, "jobs");
       });
       return fields[name];
     };
     fields.user = make("input", { type: "search", placeholder: "all", oninput: () => change({ user: fields.user.value, page: 0 }, "jobs") });
-    row.append(labelled("Seed of the jobs", fields.run), labelled("Submitted from (s)", time("from", "start")),
-      labelled("to (s)", time("to", "end")), labelled("Users with", fields.user));
+    row.append(labelled("Seed of the jobs", fields.run), labelled(`Submitted from (${clock.unit})`, time("from", "start")),
+      labelled(`to (${clock.unit})`, time("to", "end")), labelled("Users with", fields.user));
   }
+  // Selects the jobs that were submitted between two times, in seconds; null is no limit.
+  const setWindow = (from, to) => {
+    const [first, last] = [from, to].map((time) => (time === null ? null : Math.max(0, Math.round(1000 * time) / 1000)));
+    fields.from.value = first === null ? "" : String(Number((first / clock.seconds).toFixed(6)));
+    fields.to.value = last === null ? "" : String(Number((last / clock.seconds).toFixed(6)));
+    change({ from: first, to: last, page: 0 }, "jobs");
+  };
+  let resetTimeline = () => {};
   const reset = make("button", { type: "button", textContent: "Reset" });
   reset.addEventListener("click", () => {
-    state = fresh();
+    Object.assign(state, fresh());
     boxes.forEach(({ box }) => { box.checked = true; });
     for (const name of ["from", "to", "user"]) if (fields[name]) fields[name].value = "";
     if (fields.run) fields.run.value = "-1";
     if (fields.run && fields.run.selectedIndex < 0) fields.run.selectedIndex = 0;
     sliders.forEach(({ input, show }) => { input.value = "0"; show(); });
     metricChoice.value = String(state.metric);
+    resetTimeline();
     change({}, "all", "jobs");
   });
   row.append(labelled("Colours", theme), reset);
@@ -231,7 +260,7 @@
   const metricChart = make("div", { className: "chart" });
   const metricAbout = make("p", { className: "legend" });
   const metricTable = make("div", { className: "scroll", tabIndex: 0 });
-  card("Metrics of runs", metricRow, metricChart, metricAbout, make("details", {}, make("summary", { textContent: "As a table" }), metricTable));
+  const metricCard = card("Metrics of runs", metricRow, metricChart, metricAbout, make("details", {}, make("summary", { textContent: "As a table" }), metricTable));
   const at = (cell, policy) => (state.metric * data.cells.length + cell) * policies.length + policy;
   const interval = (cell, policy) => ["mean", "low", "high"].map((name) => columns[name][at(cell, policy)]);
   const single = (policy) => {
@@ -368,7 +397,7 @@
     }
     return svg;
   };
-  views.push({ on: ["policies", "metric", "theme"], draw: drawMetric });
+  views.push({ on: ["policies", "metric", "theme"], draw: drawMetric, node: metricCard });
 
   // --- Charts over time and of distributions ------------------------------------------------------------------------------------------
   const chart = (host, axes, series, values, more = {}) => {
@@ -389,21 +418,29 @@
     const hint = make("p", { className: "legend" });
     const seed = data.seeds[data.firstRun];
     hint.textContent = `${seed === null ? "" : `Seed ${seed}. `}Drag over the chart, or fill in the fields above, to select the jobs that were submitted in a part of the time.`;
-    card("Over time", make("div", { className: "row" }, labelled("Quantity", choice)), host, hint);
+    const node = card("Over time", make("div", { className: "row" }, labelled("Quantity", choice)), host, hint);
     const select = () => {
       if (!overTime) return;
       const [from, to] = [state.from, state.to];
       if (from === null && to === null) { overTime.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false); return; }
-      const left = overTime.valToPos(from === null ? overTime.scales.x.min : from, "x");
-      const right = overTime.valToPos(to === null ? overTime.scales.x.max : to, "x");
+      const left = overTime.valToPos(from === null ? overTime.scales.x.min : from / clock.seconds, "x");
+      const right = overTime.valToPos(to === null ? overTime.scales.x.max : to / clock.seconds, "x");
       overTime.setSelect({ left, width: Math.max(1, right - left), top: 0, height: overTime.over.clientHeight }, false);
+    };
+    // Shows the part of the time that the timeline shows.
+    const zoom = () => {
+      const times = overTime ? overTime.data[0] : [];
+      if (!times.length) return;
+      const [min, max] = state.view ? state.view.map((time) => time / clock.seconds) : [times[0], times[times.length - 1]];
+      overTime.setScale("x", { min, max });
+      select();
     };
     const draw = () => {
       const one = data.series[state.series];
       const list = shown().filter((policy) => data.withSeries.includes(policy.at));
       const scale = one.unit === "share" ? 100 : 1;
       const tables = list.map((policy) => [
-        Array.from(columns[`time_us:${policy.at}`], (us) => us / 1e6),
+        Array.from(columns[`time_us:${policy.at}`], (us) => us / 1e6 / clock.seconds),
         Array.from(columns[`${one.column}:${policy.at}`], (value) => (Number.isFinite(value) ? value * scale : null)),
       ]);
       const values = tables.length ? uPlot.join(tables) : [[], []];
@@ -411,46 +448,63 @@
         const there = tables[nth][1].filter((value) => value !== null);
         return `${policy.name} from ${number(Math.min(...there))} to ${number(Math.max(...there))}`;
       }).join("; "));
-      overTime = chart(host, [{ label: "Time (s)" }, { label: one.title + unitText(one.unit) }], list, values, {
+      overTime = chart(host, [{ label: `Time (${clock.unit})` }, { label: one.title + unitText(one.unit) }], list, values, {
         scales: { x: { time: false } },
         cursor: { drag: { x: true, y: false, setScale: false } },
         hooks: {
           setSelect: [(plot) => {
             if (!jobs) return;
             const { left, width } = plot.select;
-            const none = width < 3;
-            const time = (position) => Math.max(0, Math.round(1000 * plot.posToVal(position, "x")) / 1000);
-            const [from, to] = none ? [null, null] : [time(left), time(left + width)];
-            fields.from.value = none ? "" : String(from);
-            fields.to.value = none ? "" : String(to);
-            change({ from, to, page: 0 }, "jobs");
+            const time = (position) => plot.posToVal(position, "x") * clock.seconds;
+            setWindow(...(width < 3 ? [null, null] : [time(left), time(left + width)]));
           }],
         },
       });
+      zoom();
       select();
     };
-    views.push({ on: ["policies", "series", "theme"], draw });
+    views.push({ on: ["policies", "series", "theme"], draw, node });
+    views.push({ on: ["view"], draw: zoom, node });
     views.push({ on: ["jobs"], draw: select });
   }
 
   if (jobs) {
+    const base = policies.find((policy) => policy.name === data.baseline) || policies[0];
+    const capital = (text) => text[0].toUpperCase() + text.slice(1);
+    const showStory = () => requestAnimationFrame(() => requestAnimationFrame(() => {
+      const story = section.querySelector(".story");
+      story.focus({ preventScroll: true });
+      story.scrollIntoView({ block: "nearest", behavior: "instant" });
+    }));
+    const page = {
+      data, columns, users, policies, baseline: base.at, state, change, make, drawn, option, labelled, number, plain, unitText, clock, moment, ticks, card, ink, color,
+      capital, wait, quantities: QUANTITIES, shown, picture, simpleTable, views, setWindow, showStory, filtered: () => filtered,
+    };
+    resetTimeline = addTimeline(page);
     const POINTS = 240;
     const choice = make("select", { onchange: () => change({ quantity: choice.value }, "quantity") });
     Object.entries(QUANTITIES).forEach(([key, [title, unit]]) => choice.append(option(key, title + unitText(unit))));
     const host = make("div", { className: "chart", role: "img" });
     const facts = make("div", { className: "scroll", tabIndex: 0 });
-    card("Distribution over the selected jobs", make("div", { className: "row" }, labelled("Quantity", choice)), host, facts);
+    const node = card("Distribution over the selected jobs", make("div", { className: "row" }, labelled("Quantity", choice)), host, facts);
+    // The sorted values of the selected jobs, by quantity and policy.
+    let known = { rows: null, of: new Map() };
+    const inOrder = (of, policy) => {
+      const values = new Float64Array(filtered.length);
+      let [count, sum] = [0, 0];
+      for (const one of filtered) {
+        const value = of(policy.at, one);
+        if (Number.isFinite(value)) { values[count++] = value; sum += value; }
+      }
+      return { values: values.subarray(0, count).sort(), mean: sum / count };
+    };
     const draw = () => {
       const [title, unit, of] = QUANTITIES[state.quantity];
+      if (known.rows !== filtered) known = { rows: filtered, of: new Map() };
       const sorted = shown().map((policy) => {
-        const values = new Float64Array(filtered.length);
-        let [count, sum] = [0, 0];
-        for (const one of filtered) {
-          const value = of(policy.at, one);
-          if (Number.isFinite(value)) { values[count++] = value; sum += value; }
-        }
-        const part = values.subarray(0, count).sort();
-        return { policy, values: part, mean: sum / count };
+        const key = `${state.quantity} ${policy.at}`;
+        if (!known.of.has(key)) known.of.set(key, inOrder(of, policy));
+        return { policy, ...known.of.get(key) };
       });
       const there = sorted.filter(({ values }) => values.length);
       const positive = there.map(({ values }) => values.find((value) => value > 0)).filter((value) => value !== undefined);
@@ -469,10 +523,10 @@
       host.setAttribute("aria-label", `Distribution of ${title.toLowerCase()}: ` + there.map(({ policy, values }) => `${policy.name} median ${number(quantile(values, 0.5))}`).join("; "));
       facts.replaceChildren(simpleTable(["policy", "jobs", `mean${unitText(unit)}`, "median", "90 %", "99 %", "largest"],
         sorted.map(({ policy, values, mean }) => [policy.name, plain(values.length, 0), ...[mean, quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.99), quantile(values, 1)].map(number)]), 1));
-      status.textContent = `${plain(filtered.length, 0)} of ${plain(jobs, 0)} jobs selected.`;
     };
-    views.push({ on: ["policies", "jobs", "quantity", "theme"], draw });
-    if (data.runs.length < data.allRuns) controls.append(make("p", { className: "legend", textContent: `The page has the jobs of ${data.runs.length} of ${data.allRuns} seeds; the tables of the results have all.` }));
+    views.push({ on: ["jobs"], draw: () => { status.textContent = `${plain(filtered.length, 0)} of ${plain(jobs, 0)} jobs selected.`; } });
+    views.push({ on: ["policies", "jobs", "quantity", "theme"], draw, node });
+    if (data.runs.length < data.width) controls.append(make("p", { className: "legend", textContent: `The page has the jobs of ${data.runs.length} of ${data.width} seeds; the tables of the results have all.` }));
     controls.append(status);
 
     // --- Tables ----------------------------------------------------------------------------------------------------------------------
@@ -493,22 +547,29 @@
     const compare = (down) => (a, b) => (Number.isNaN(a.value) ? 1 : 0) - (Number.isNaN(b.value) ? 1 : 0) || (down ? b.value - a.value : a.value - b.value) || a.at - b.at;
 
     const userHost = make("div", { className: "scroll tall", tabIndex: 0 });
+    userHost.setAttribute("role", "group");
     userHost.setAttribute("aria-label", "Users of the selected jobs");
-    card("Users of the selected jobs", userHost);
+    const userCard = card("Users of the selected jobs", userHost);
     const USERS = 200;
-    const drawUsers = () => {
+    // The sums of the selected jobs; a new order of the table does not change them.
+    let totals = null;
+    const addUp = () => {
       const counts = new Uint32Array(users.length);
       const sums = policies.map(() => new Float64Array(users.length));
       const ended = policies.map(() => new Uint32Array(users.length));
-      const list = shown();
-      for (const one of filtered) {
-        const user = columns.user[one];
-        counts[user]++;
-        for (const policy of list) {
-          const value = completion(policy.at, one);
-          if (Number.isFinite(value)) { sums[policy.at][user] += value; ended[policy.at][user]++; }
+      for (const one of filtered) counts[columns.user[one]]++;
+      for (const { at } of policies) {
+        for (const one of filtered) {
+          const value = completion(at, one);
+          if (Number.isFinite(value)) { sums[at][columns.user[one]] += value; ended[at][columns.user[one]]++; }
         }
       }
+      return { rows: filtered, counts, sums, ended };
+    };
+    const drawUsers = () => {
+      if (!totals || totals.rows !== filtered) totals = addUp();
+      const { counts, sums, ended } = totals;
+      const list = shown();
       const mean = (policy, user) => sums[policy][user] / ended[policy][user];
       const { by, down } = state.userSort;
       const key = (user) => (by === "jobs" ? counts[user] : mean(Number(by), user));
@@ -530,20 +591,20 @@
         heads(columnsShown, state.userSort, (sort) => change({ userSort: sort }, "users")), body);
       replace(userHost, table);
     };
-    views.push({ on: ["policies", "jobs", "users"], draw: drawUsers });
+    views.push({ on: ["policies", "jobs", "users"], draw: drawUsers, node: userCard });
+    addBins(page);
 
     const PAGE = 25;
     const jobHost = make("div", { className: "scroll", tabIndex: 0 });
     const search = make("input", { type: "search", placeholder: "part of a name", oninput: () => change({ page: 0 }, "table") });
     const of = make("select", { onchange: () => change({ page: 0 }, "table") });
     policies.forEach((policy) => of.append(option(policy.at, policy.name)));
-    const base = policies.find((policy) => policy.name === data.baseline);
-    of.value = String(base ? base.at : 0);
+    of.value = String(base.at);
     const back = make("button", { type: "button", textContent: "Back", onclick: () => change({ page: state.page - 1 }, "table") });
     const next = make("button", { type: "button", textContent: "Next", onclick: () => change({ page: state.page + 1 }, "table") });
     const place = make("span", { className: "place" });
     const jobCard = card("Selected jobs", make("div", { className: "row" }, labelled("Times under", of), labelled("Jobs with", search)), jobHost, make("div", { className: "row" }, back, place, next));
-    const story = make("div", { className: "story" });
+    const story = make("div", { className: "story", tabIndex: -1 });
     story.setAttribute("aria-live", "polite");
     jobCard.classList.add("wide");
     jobCard.append(story);
@@ -566,6 +627,31 @@
       }
       return between.concat(last).sort((a, b) => (values[a] < values[b] ? -1 : values[a] > values[b] ? 1 : a - b)).slice(0, end - start).map((nth) => rows[nth]);
     };
+    // Returns the position of each name in the order of names; equal names have equal positions. Computed once, since it takes long.
+    const ranked = (names) => {
+      let ranks = null;
+      return () => {
+        if (ranks) return ranks;
+        // Most names are one of few words with a number at the end: only the words are compared as texts.
+        const [words, numbers] = [new Map(), new Float64Array(names.length)];
+        const wordOf = Array.from(names, (name, nth) => {
+          let end = name.length;
+          while (end && name.length - end < 15 && name.charCodeAt(end - 1) >= 48 && name.charCodeAt(end - 1) <= 57) end--;
+          numbers[nth] = end < name.length ? Number(name.slice(end)) : -1;
+          const word = name.slice(0, end);
+          words.set(word, 0);
+          return word;
+        });
+        [...words.keys()].sort(new Intl.Collator("en", { numeric: true }).compare).forEach((word, nth) => words.set(word, nth));
+        const places = Float64Array.from(wordOf, (word) => words.get(word));
+        const compared = (a, b) => places[a] - places[b] || numbers[a] - numbers[b];
+        const sorted = Uint32Array.from(names.keys()).sort((a, b) => compared(a, b) || a - b);
+        ranks = new Float64Array(names.length);
+        sorted.forEach((one, nth) => { ranks[one] = nth && compared(one, sorted[nth - 1]) === 0 ? ranks[sorted[nth - 1]] : nth; });
+        return ranks;
+      };
+    };
+    const [jobRanks, userRanks] = [ranked(columns.job), ranked(users)];
     const drawJobs = () => {
       const policy = Number(of.value);
       const { by, down } = state.sort;
@@ -574,29 +660,25 @@
       const found = word ? filtered.filter((one) => columns.job[one].toLowerCase().includes(word)) : filtered.slice();
       const pages = Math.max(1, Math.ceil(found.length / PAGE));
       state.page = Math.min(Math.max(0, state.page), pages - 1);
-      let page;
-      if (keys[by]) {
-        page = pageOf(found, keys[by], down, state.page * PAGE);
-      } else {
-        const name = by === "user" ? (one) => users[columns.user[one]] : (one) => columns.job[one];
-        const order = new Intl.Collator("en", { numeric: true });
-        page = found.sort((a, b) => (down ? -1 : 1) * order.compare(name(a), name(b)) || a - b).subarray(state.page * PAGE, (state.page + 1) * PAGE);
-      }
-      const list = [{ key: "job", text: "job" }, { key: "user", text: "user" }, { key: "tasks", text: "tasks", numeric: true }, { key: "submit", text: "submitted (s)", numeric: true },
+      if (by === "job") keys.job = (one) => jobRanks()[one];
+      if (by === "user") keys.user = (one) => userRanks()[columns.user[one]];
+      const page = pageOf(found, keys[by], down, state.page * PAGE);
+      const list = [{ key: "job", text: "job" }, { key: "user", text: "user" }, { key: "tasks", text: "tasks", numeric: true }, { key: "submit", text: `submitted (${clock.unit})`, numeric: true },
         { key: "wait", text: "wait (s)", numeric: true }, { key: "completion", text: "completion (s)", numeric: true }, { key: "slowdown", text: "slowdown", numeric: true }];
       const body = make("tbody", {}, ...[...page].map((one) => {
         const pick = make("button", { type: "button", className: "link", textContent: columns.job[one] });
         pick.dataset.key = `job ${one}`;
         pick.addEventListener("click", () => change({ job: one }, "story"));
-        const cells = [columns.tasks[one], columns.submit_ms[one] / 1000, wait(policy, one), completion(policy, one), slowdown(policy, one)];
-        return make("tr", {}, make("td", {}, pick), make("td", { textContent: users[columns.user[one]] }), ...cells.map((value) => make("td", { className: "number", textContent: number(value) })));
+        const times = [wait(policy, one), completion(policy, one), slowdown(policy, one)].map(number);
+        const cells = [number(columns.tasks[one]), moment(columns.submit_ms[one] / 1000).split(" ")[0], ...times];
+        return make("tr", {}, make("td", {}, pick), make("td", { textContent: users[columns.user[one]] }), ...cells.map((text) => make("td", { className: "number", textContent: text })));
       }));
       replace(jobHost, make("table", {}, heads(list, state.sort, (sort) => change({ sort, page: 0 }, "table")), body));
       place.textContent = `page ${state.page + 1} of ${pages}`;
       back.disabled = state.page === 0;
       next.disabled = state.page >= pages - 1;
     };
-    views.push({ on: ["jobs", "table"], draw: drawJobs });
+    views.push({ on: ["jobs", "table"], draw: drawJobs, node: jobCard });
     const drawStory = () => {
       story.replaceChildren();
       const one = state.job;
@@ -605,19 +687,20 @@
       const run = data.runs[columns.run[one]];
       const submit = columns.submit_ms[one] / 1000;
       story.append(make("h4", { textContent: `Job ${name} of user ${users[columns.user[one]]}` }));
-      story.append(make("p", { textContent: `${plain(columns.tasks[one], 0)} tasks, submitted at ${number(submit)} s; on an empty cluster it takes ${number(columns.ideal_ms[one] / 1000)} s.${data.seeds[run] === null ? "" : ` Seed ${data.seeds[run]}.`}` }));
+      story.append(make("p", { textContent: `${plain(columns.tasks[one], 0)} tasks, submitted at ${moment(submit)}; on an empty cluster it takes ${number(columns.ideal_ms[one] / 1000)} s.${data.seeds[run] === null ? "" : ` Seed ${data.seeds[run]}.`}` }));
       const body = shown().map((policy) => {
         const [waited, done] = [wait(policy.at, one), completion(policy.at, one)];
-        return [policy.name, ...[waited, submit + waited, submit + done, done, slowdown(policy.at, one)].map(number)];
+        const points = [submit + waited, submit + done].map((time) => (Number.isFinite(time) ? moment(time).split(" ")[0] : "–"));
+        return [policy.name, number(waited), ...points, number(done), number(slowdown(policy.at, one))];
       });
-      story.append(make("div", { className: "scroll", tabIndex: 0 }, simpleTable(["policy", "wait (s)", "start (s)", "end (s)", "completion (s)", "slowdown"], body, 1)));
+      story.append(make("div", { className: "scroll", tabIndex: 0 }, simpleTable(["policy", "wait (s)", `start (${clock.unit})`, `end (${clock.unit})`, "completion (s)", "slowdown"], body, 1)));
       for (const told of data.stories.filter((told) => told.job === name && told.run === run)) {
         const policy = policies.find((policy) => policy.name === told.policy);
         if (!policy || !state.shown.has(policy.at)) continue;
         story.append(make("h4", { textContent: `Under ${told.policy}` }), make("p", { textContent: told.sentences.join(" ") }));
-        const rows = told.intervals.map(([from, to, reason]) => [reason, number(from), number(to), number(to - from)]);
+        const rows = told.intervals.map(([from, to, reason]) => [reason, ...[from, to].map((time) => moment(time).split(" ")[0]), number(to - from)]);
         if (rows.length) story.append(make("details", {}, make("summary", { textContent: `${rows.length} interval${rows.length > 1 ? "s" : ""}` }),
-          make("div", { className: "scroll", tabIndex: 0 }, simpleTable(["reason", "from (s)", "to (s)", "length (s)"], rows, 1))));
+          make("div", { className: "scroll", tabIndex: 0 }, simpleTable(["reason", `from (${clock.unit})`, `to (${clock.unit})`, "length (s)"], rows, 1))));
       }
       const quoted = (text) => (/^[\w.:@%+,/-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
       const policy = policies[Number(of.value)].name;

@@ -17,8 +17,20 @@ const FIRST_MOST: usize = 1_200_000;
 /// The largest number of points of a series before its reduction.
 const POINTS_MOST: usize = 4_000;
 
+/// The largest number of attempts of tasks in the first run, over all policies, for which the page shows the machines.
+const TASKS_MOST: usize = 60_000;
+
 /// The columns of the table of jobs that are read.
-const COLUMNS: [&str; 7] = ["job", "user", "tasks", "submit_us", "start_us", "finish_us", "ideal_us"];
+const COLUMNS: [&str; 8] = ["job", "user", "tasks", "submit_us", "start_us", "finish_us", "ideal_us", "work_us"];
+
+/// What the page has of the jobs.
+#[derive(Default)]
+pub(super) struct PackedJobs {
+    /// The numbers of the included runs.
+    pub runs: Vec<usize>,
+    /// The policies with included tasks, which are those of the first run.
+    pub with_tasks: Vec<usize>,
+}
 
 /// A job of a run.
 struct JobEntry {
@@ -27,12 +39,14 @@ struct JobEntry {
     tasks: Option<f64>,
     submit: Option<f64>,
     ideal: Option<f64>,
+    /// The sum of tasks times duration, in seconds.
+    work: Option<f64>,
     /// The wait, and the time from the first start to the end, in milliseconds, for each policy.
     times: Vec<(Option<f64>, Option<f64>)>,
 }
 
-/// Adds the jobs of the first runs. Returns the numbers of the included runs. Errors: those of the tables.
-pub(super) fn add(pack: &mut Pack, results: &Results) -> Result<Vec<usize>> {
+/// Adds the jobs of the first runs, and the tasks of the first run if they have machines and are few. Errors: those of the tables.
+pub(super) fn add(pack: &mut Pack, results: &Results) -> Result<PackedJobs> {
     let policies = results.contents.policies.len();
     let mut runs: BTreeSet<usize> = results.runs.iter().map(|(_, run)| *run).collect();
     let first = results.first_run();
@@ -69,6 +83,7 @@ pub(super) fn add(pack: &mut Pack, results: &Results) -> Result<Vec<usize>> {
     pack.numbers("tasks", &column(|job| job.tasks), false);
     pack.numbers("submit_ms", &column(|job| job.submit), false);
     pack.numbers("ideal_ms", &column(|job| job.ideal), false);
+    pack.numbers("work_s", &column(|job| job.work), false);
     for policy in 0..policies {
         let values = |wait: bool| {
             let one = |job: &JobEntry| if wait { job.times[policy].0 } else { job.times[policy].1 };
@@ -77,7 +92,41 @@ pub(super) fn add(pack: &mut Pack, results: &Results) -> Result<Vec<usize>> {
         pack.numbers(&format!("wait_ms:{policy}"), &values(true), false);
         pack.numbers(&format!("ran_ms:{policy}"), &values(false), false);
     }
-    Ok(included)
+    let with_tasks = match of_run.iter().take_while(|run| **run == Some(0.0)).count() {
+        0 => Vec::new(),
+        in_first => add_tasks(pack, results, &jobs[..in_first])?,
+    };
+    Ok(PackedJobs { runs: included, with_tasks })
+}
+
+/// Adds the machines and times of the launched tasks of the first run, by policy. Returns the policies with such tasks: none if the cluster
+/// is pooled or if there are more than [`TASKS_MOST`] attempts. Errors: those of the tables.
+fn add_tasks(pack: &mut Pack, results: &Results, jobs: &[JobEntry]) -> Result<Vec<usize>> {
+    let columns = ["job", "machine", "start_us", "finish_us"];
+    let parts = results.table(Table::Tasks, &columns, Some(results.first_run()))?;
+    let machines = parts.iter().map(|part| part.numbers("machine")).collect::<Result<Vec<_>>>()?;
+    let attempts: usize = machines.iter().map(Vec::len).sum();
+    if attempts > TASKS_MOST || machines.iter().flatten().all(Option::is_none) {
+        return Ok(Vec::new());
+    }
+    let rows: HashMap<&str, usize> = jobs.iter().enumerate().map(|(row, job)| (job.job.as_str(), row)).collect();
+    for (part, machines) in parts.iter().zip(&machines) {
+        let (names, starts, ends) = (part.names("job")?, part.numbers("start_us")?, part.numbers("finish_us")?);
+        let mut launched: Vec<[Option<f64>; 4]> = Vec::new();
+        for (at, name) in names.iter().enumerate() {
+            let (Some(&job), Some(machine), Some(start)) = (rows.get(name.as_str()), machines[at], starts[at]) else {
+                continue;
+            };
+            let ms = |us: f64| (us / 1000.0).round();
+            let ran = ends[at].map(|end| (ms(end) - ms(start)).max(0.0));
+            launched.push([Some(job as f64), Some(machine), Some(ms(start)), ran]);
+        }
+        for (at, name) in ["job", "machine", "start_ms", "ran_ms"].into_iter().enumerate() {
+            let values: Vec<Option<f64>> = launched.iter().map(|task| task[at]).collect();
+            pack.numbers(&format!("task_{name}:{}", part.policy), &values, false);
+        }
+    }
+    Ok(parts.iter().map(|part| part.policy).collect())
 }
 
 /// Returns the jobs of a run, by submission.
@@ -93,7 +142,7 @@ fn entries(results: &Results, run: usize) -> Result<Vec<JobEntry>> {
             Ok(values.into_iter().map(|value| value.map(|us| (us / 1000.0).round())).collect())
         };
         let (tasks, submits, ideals) = (part.numbers("tasks")?, ms("submit_us")?, ms("ideal_us")?);
-        let (starts, ends) = (ms("start_us")?, ms("finish_us")?);
+        let (starts, ends, works) = (ms("start_us")?, ms("finish_us")?, ms("work_us")?);
         for (row, (job, user)) in jobs.into_iter().zip(users).enumerate() {
             let at = *known.entry(job).or_insert_with_key(|job| {
                 entries.push(JobEntry {
@@ -102,6 +151,7 @@ fn entries(results: &Results, run: usize) -> Result<Vec<JobEntry>> {
                     tasks: tasks[row],
                     submit: submits[row],
                     ideal: ideals[row],
+                    work: works[row].map(|ms| (ms / 1000.0).round()),
                     times: vec![(None, None); policies],
                 });
                 entries.len() - 1

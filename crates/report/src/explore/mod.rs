@@ -8,11 +8,12 @@ mod pack;
 use plimsoll_base::column::{Better, Unit};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::resource_name;
-use plimsoll_charts::figure::line_styles;
+use plimsoll_charts::figure::{line_styles, time_unit};
 use plimsoll_figures::requests::{Whole, heading};
 use plimsoll_metrics::compare::LEVEL;
 use plimsoll_metrics::numbers::capital;
-use plimsoll_results::files::REPORT;
+use plimsoll_metrics::run::delay::{FIG_14_BOUNDS, FIG_14_LABELS};
+use plimsoll_metrics::student::t_quantile;
 use plimsoll_results::read::Results;
 use plimsoll_results::schema::Table;
 use serde::Serialize;
@@ -21,13 +22,13 @@ use serde_json::{Value, json};
 use crate::page::mean;
 use pack::Pack;
 
-/// The axes of a sweep: names and values as text.
+/// The axes of a sweep: labels and values as text.
 pub(crate) type Axes = [(String, Vec<String>)];
 
 /// Returns the axes of a sweep.
 pub(crate) fn axes(whole: &Whole) -> Vec<(String, Vec<String>)> {
     let scope = whole.scope();
-    let named = |(at, (_, values)): (usize, &(String, Vec<String>))| (scope.axis_word(at).to_owned(), values.clone());
+    let named = |(at, (_, values)): (usize, &(String, Vec<String>))| (capital(&scope.axis_heading(at)), values.clone());
     scope.axes.iter().enumerate().map(named).collect()
 }
 
@@ -73,21 +74,15 @@ struct ExploredMetric {
     is_headline: bool,
 }
 
-/// Returns the data of results, of one cell or of a sweep. `folders` has the folder of each cell below that of the sweep; `stories` explain
-/// some jobs. Errors: those of the tables.
-pub(crate) fn data(
-    cells: &[ExploredCell],
-    axes: &Axes,
-    folders: &[String],
-    stories: &[JobStory],
-) -> Result<Option<ExplorerData>> {
+/// Returns the data of results, of one cell or of a sweep. `stories` explain some jobs. Errors: those of the tables.
+pub(crate) fn data(cells: &[ExploredCell], axes: &Axes, stories: &[JobStory]) -> Result<Option<ExplorerData>> {
     let Some((.., first)) = cells.first() else { return Ok(None) };
     let contents = &first.contents;
     let names: Vec<&str> = contents.policies.iter().map(String::as_str).collect();
     let mut pack = Pack::default();
     let metrics = add_metrics(&mut pack, cells)?;
     let alone = cells.len() == 1 && axes.is_empty();
-    let (runs, (with_series, series)) = match alone {
+    let (jobs, (with_series, series)) = match alone {
         true => (jobs::add(&mut pack, first)?, jobs::add_series(&mut pack, first)?),
         false => Default::default(),
     };
@@ -109,14 +104,8 @@ pub(crate) fn data(
             })
         })
         .collect();
-    let axes: Vec<Value> = axes
-        .iter()
-        .map(|(name, values)| json!({ "title": capital(&name.replace('_', " ")), "values": values }))
-        .collect();
-    let cells = cells.iter().enumerate().map(|(at, (name, values, _))| {
-        let link = folders.get(at).map(|folder| format!("{folder}/{REPORT}"));
-        json!({ "name": name, "values": values, "link": link })
-    });
+    let axes: Vec<Value> = axes.iter().map(|(name, values)| json!({ "title": name, "values": values })).collect();
+    let cells = cells.iter().map(|(_, values, _)| json!({ "values": values }));
     let titles = |column: &String| match column.strip_prefix("used_") {
         Some(resource) => {
             let dim = first.dims.iter().find(|dim| dim.column() == resource).map_or(resource, |dim| &dim.name);
@@ -133,13 +122,41 @@ pub(crate) fn data(
         }
     };
     let header = json!({
-        "name": contents.name, "policies": policies, "baseline": contents.baseline, "level": LEVEL,
+        "policies": policies, "baseline": contents.baseline, "level": LEVEL,
         "metrics": metrics, "axes": axes, "cells": cells.collect::<Vec<_>>(), "width": first.width(),
-        "seeds": contents.seeds, "runs": runs, "allRuns": first.width(), "firstRun": first.first_run(),
+        "seeds": contents.seeds, "runs": jobs.runs, "withTasks": jobs.with_tasks, "firstRun": first.first_run(),
         "series": series.iter().map(titles).collect::<Vec<_>>(), "withSeries": with_series, "columns": columns,
-        "stories": stories,
+        "stories": stories, "bins": bins(), "students": students(first.width()), "clock": clock(first, alone)?,
     });
     Ok(Some(ExplorerData { header: header.to_string(), block }))
+}
+
+/// Returns the ranges of job sizes: the label, and the largest number of tasks; the last range has no limit.
+fn bins() -> Vec<(&'static str, Option<u64>)> {
+    let most = FIG_14_BOUNDS.into_iter().map(Some).chain([None]);
+    FIG_14_LABELS.into_iter().zip(most).collect()
+}
+
+/// Returns the factors of standard errors for intervals over 2, 3, .. `most` values.
+fn students(most: usize) -> Vec<Option<f64>> {
+    (2..=most).map(|values| t_quantile(LEVEL, values as f64 - 1.0)).collect()
+}
+
+/// Returns the unit of points in time: that of the figures over time of the first run.
+fn clock(results: &Results, alone: bool) -> Result<Value> {
+    let mut last = 0.0f64;
+    if alone {
+        for (table, column) in [(Table::Fairness, "time_us"), (Table::Jobs, "finish_us")] {
+            for part in results.table(table, &[column], Some(results.first_run()))? {
+                last = part.numbers(column)?.into_iter().flatten().fold(last, f64::max);
+            }
+            if last > 0.0 {
+                break;
+            }
+        }
+    }
+    let (unit, seconds) = time_unit(last / 1e6);
+    Ok(json!({ "unit": unit, "seconds": seconds }))
 }
 
 /// Adds the means and intervals of the metrics, by metric, cell and policy, and the values of single runs if there are few. A metric

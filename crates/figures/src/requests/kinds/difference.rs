@@ -96,10 +96,14 @@ fn difference(request: &FigureRequest, whole: &Whole) -> Result<Option<Picture>>
     }
     let baseline = baselines.first().cloned().unwrap_or_default();
     let axis = request.y_axis();
+    // If the rows are cells, the axis names their only policy.
+    let under =
+        if many_policies || varying.is_empty() { String::new() } else { format!(" under {}", policies[shown[0]]) };
     let x = match (request.percent, panels.len()) {
-        (true, _) => Axis::fraction(format!("Difference from {baseline} (% of its mean)")),
-        (false, 1) => Axis { label: format!("{} minus that of {baseline}", axis.label), ..axis },
-        (false, _) => Axis { label: format!("Difference from {baseline}"), ..axis },
+        (true, 1) => Axis::fraction(format!("{}{under}: difference from {baseline} (% of its mean)", axis.label)),
+        (true, _) => Axis::fraction(format!("Difference{under} from {baseline} (% of its mean)")),
+        (false, 1) => Axis { label: format!("{}{under} minus that under {baseline}", axis.label), ..axis },
+        (false, _) => Axis { label: format!("Difference{under} from {baseline}"), ..axis },
     };
     let chart = request.chart(panels.len(), x, Axis::number(""));
     let many = panels.len().div_ceil(chart.columns.unwrap_or(1).max(1)) as f64;

@@ -35,7 +35,7 @@ fn map(request: &FigureRequest, means: &Means) -> Picture {
         Measure::Fraction => format!("{} %", trimmed(100.0 * value)),
         _ => trimmed(value),
     };
-    let unit = if scale.measure == Measure::Seconds { " (s)" } else { "" };
+    let unit = if scale.measure.is_time() { " (s)" } else { "" };
     let label = request.labels[1].clone();
     let scale = Axis { label: format!("{}{unit}", scale.label), log: request.log[1], ..scale };
     let panel = |(facet, title): (usize, &String)| HeatPanel {
@@ -62,7 +62,7 @@ fn map(request: &FigureRequest, means: &Means) -> Picture {
     let names: Vec<String> = rows.iter().map(|&row| means.places[1][row].words()).collect();
     let categories: Vec<Category> = columns.iter().map(|&x| Category::new(means.places[0][x].words())).collect();
     let axis = second.axis();
-    let seconds = if axis.measure == Measure::Seconds { " (s)" } else { "" };
+    let seconds = if axis.measure.is_time() { " (s)" } else { "" };
     let y = Axis::number(label.unwrap_or_else(|| format!("{}{seconds}", axis.label)));
     let chart = request.chart(panels.len(), names_axis(request), y);
     let many = panels.len().div_ceil(chart.columns.unwrap_or(1).max(1)) as f64;

@@ -1,17 +1,17 @@
-//! Lines: means over numbers, with bands.
+//! Lines: means over numbers, with error bars or bands.
 
-use plimsoll_charts::figure::{Join, Panel, Series, small_multiples};
+use plimsoll_charts::figure::{Join, MARKED, Panel, Series, small_multiples};
 use plimsoll_results::schema::Table;
 
 use super::{Draw, KindRow, X, beside, data, x_axis};
 use crate::requests::check::FigureRequest;
 use crate::requests::draw::{FEW, Picture, over};
-use crate::requests::field::Datum;
+use crate::requests::field::{Datum, Field};
 use crate::requests::rows::{FigureRows, Means};
 
 pub(super) static ROW: KindRow = KindRow {
     name: "lines",
-    about: "means over numbers, with bands",
+    about: "means over numbers, with error bars; with bands if there are more than 16 points",
     table: Table::Runs,
     x: X::Numbers,
     takes: &["series", "facet", "stat", "scale", "bands"],
@@ -19,7 +19,7 @@ pub(super) static ROW: KindRow = KindRow {
     ..KindRow::PLAIN
 };
 
-/// Draws means over numbers, with bands.
+/// Draws means over numbers, with error bars or bands.
 fn lines(request: &FigureRequest, rows: &FigureRows) -> Picture {
     let means = Means::new(request, rows);
     let order = means.sorted();
@@ -51,12 +51,25 @@ fn lines(request: &FigureRequest, rows: &FigureRows) -> Picture {
         }
         panels.push(panel);
     }
-    let chart = beside(rows, request.chart(panels.len(), x_axis(request), request.y_axis()));
+    let mut x = x_axis(request);
+    if matches!(request.x, Some(Field::Axis(..))) {
+        // The swept values have the ticks.
+        let places = panels.iter().flat_map(|panel| &panel.series).flat_map(|one| &one.points).map(|point| point.0);
+        x.ticks = places.collect();
+        x.ticks.sort_by(f64::total_cmp);
+        x.ticks.dedup();
+    }
+    let chart = beside(rows, request.chart(panels.len(), x, request.y_axis()));
     let few = match (few_any, request.counts()) {
         (true, Some(what)) => format!("; hollow markers represent fewer than {FEW} {what}"),
         _ => String::new(),
     };
-    let words = if bands { "bands" } else { "no bands" };
+    let longest = panels.iter().flat_map(|panel| &panel.series).map(|one| one.points.len()).max().unwrap_or(0);
+    let words = match (bands, longest <= MARKED) {
+        (true, true) => "error bars",
+        (true, false) => "bands",
+        (false, _) => "no bands",
+    };
     let caption = format!("{}{}{}{few}", request.subject(), request.by(), over(means.seeds(), &means.averaged, words));
     Picture { svg: small_multiples(&chart, Join::Straight, &panels), data: data(request, &panels), caption }
 }

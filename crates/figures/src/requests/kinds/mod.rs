@@ -16,7 +16,7 @@ mod time;
 use std::fmt;
 
 use plimsoll_base::error::Result;
-use plimsoll_charts::figure::{Axis, Category, Chart, Data, Measure, Panel};
+use plimsoll_charts::figure::{Axis, Category, Chart, Data, Panel};
 use plimsoll_results::schema::Table;
 
 use super::check::FigureRequest;
@@ -126,7 +126,7 @@ fn x_axis(request: &FigureRequest) -> Axis {
 fn names_axis(request: &FigureRequest) -> Axis {
     // Names in seconds have their unit in the label, since no axis adds it.
     let axis = x_axis(request);
-    let unit = if axis.measure == Measure::Seconds { " (s)" } else { "" };
+    let unit = if axis.measure.is_time() { " (s)" } else { "" };
     Axis::number(format!("{}{unit}", axis.label))
 }
 
