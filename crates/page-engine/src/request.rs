@@ -8,7 +8,7 @@ use plimsoll_base::tree::{Node, Place};
 use plimsoll_base::units::{MachineId, Rounding, decimal};
 use plimsoll_policies::{NamedPolicy, PlanGroups, QueueFile, QuotaFile, Registry};
 use plimsoll_schedulers::BUILT_IN;
-use plimsoll_sim::cluster::{ClusterSpec, MachineGroup};
+use plimsoll_sim::cluster::{ClusterSpec, MachineEvents, MachineGroup};
 use plimsoll_sim::engine::Options;
 use plimsoll_sim::engine::settings::{ClusterSetting, SettingValues};
 use plimsoll_sim::workload::Service;
@@ -30,8 +30,10 @@ pub struct PageRequest {
     pub tables: String,
     /// The groups of machines.
     pub machines: Vec<MachineGroup>,
-    /// The names of machines, each with its first machine and the number of machines, as in [`ClusterSpec::names`].
-    pub names: Vec<(String, u32, u32)>,
+    /// The names of machines, as in [`ClusterSpec::names`].
+    pub names: Vec<(String, MachineId, u32)>,
+    /// The events of the machines.
+    pub events: MachineEvents,
     /// The settings of the cluster, with their values as text.
     pub settings: Vec<(String, Vec<String>)>,
     /// Online services in addition to the rows.
@@ -67,11 +69,12 @@ pub struct PageChanges {
 pub const LOADS: std::ops::RangeInclusive<u64> = 10_000..=100_000_000;
 
 impl PageRequest {
-    /// Checks that a policy gives the same results on every platform. Errors: [`Error::Plan`] for a policy whose ranks are powers, because
+    /// Checks that a policy gives the same results on every platform. Errors: [`Error::Plan`] for a policy that ranks by powers, because
     /// the powers of mathematical libraries differ in their last digits.
     pub fn check_policy(name: &str) -> Result<()> {
         if name.split([':', '/', '[']).next() == Some("pnorm") {
-            let expected = "a policy without powers, whose last digits depend on the platform; such as drf or asset";
+            let expected =
+                "a policy without powers, since their last digits depend on the platform; such as drf or asset";
             return Err(Error::plan("policy", format!("'{name}'"), expected));
         }
         Ok(())
@@ -89,8 +92,17 @@ impl PageRequest {
         registry.policy_of(name, Path::new(""), Some(groups))
     }
 
+    /// Returns why the numbers of machines cannot be changed; `None` if they can.
+    pub fn fixed_machines(&self) -> Option<&'static str> {
+        match (self.names.is_empty(), self.events == MachineEvents::default()) {
+            (true, true) => None,
+            (false, _) => Some("they have names"),
+            (true, false) => Some("they have events"),
+        }
+    }
+
     /// Returns the machines, with other numbers of them in each group if there are any. Errors: [`Error::Plan`] for another number of
-    /// groups, a group without machines, or other numbers of machines with names.
+    /// groups, a group without machines, or other numbers of machines that are fixed.
     pub(crate) fn cluster(&self, machines: &[u32]) -> Result<ClusterSpec> {
         let mut groups = self.machines.clone();
         let wrong = |expected: String| Error::plan("machines", format!("{machines:?}"), expected);
@@ -98,13 +110,13 @@ impl PageRequest {
             if machines.len() != groups.len() || machines.contains(&0) {
                 return Err(wrong(format!("{} numbers from 1", groups.len())));
             }
-            if !self.names.is_empty() {
-                return Err(wrong("no change: the machines have names".to_owned()));
+            if let Some(why) = self.fixed_machines() {
+                return Err(wrong(format!("the machines of the plan, because {why}")));
             }
             groups.iter_mut().zip(machines).for_each(|(group, count)| group.count = *count);
         }
-        let names = self.names.iter().map(|(name, first, count)| (name.clone(), MachineId(*first), *count)).collect();
-        Ok(ClusterSpec { groups, names, ..ClusterSpec::default() })
+        let (names, events) = (self.names.clone(), self.events.clone());
+        Ok(ClusterSpec { groups, names, events, devices: Vec::new() })
     }
 
     /// Returns the engine options without the seed and the job order. Errors: those of the settings.

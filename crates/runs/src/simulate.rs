@@ -17,7 +17,7 @@ use crate::summary;
 use crate::wait_log::{NoObserver, Observer};
 use plimsoll_base::error::Result;
 use plimsoll_base::pinned::Pinned;
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
+use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
 use plimsoll_control::settings::ControlPlan;
 use plimsoll_metrics::{FIG_14_LABELS, LogHistogram, Measure, Run, RunLog, User, Window};
 use plimsoll_policies::{NamedPolicy, RunEnvironment};
