@@ -179,8 +179,7 @@
   };
   // Stored runs again, for their jobs and values over time, by policy. Their rows must equal the stored ones.
   const again = new Map();
-  let now = null;
-  let time = 0;
+  let [now, time, ran] = [null, 0, ""];
   async function start() {
     clearTimeout(timer);
     if (waiting) stop("");
@@ -191,7 +190,7 @@
     await opening;
     if (own !== turn) return;
     ask(changes, (tables, seconds) => {
-      [now, time] = [tables, seconds];
+      [now, time, ran] = [tables, seconds, changes.policy];
       section.tables = tables;
       show();
     });
@@ -226,7 +225,7 @@
       const share = old !== 0 && Number.isFinite(next - old) ? `${number((100 * (next - old)) / Math.abs(old))} %` : "–";
       return make("tr", {}, make("td", { textContent: metric.title + unitText(metric.unit), title: metric.about }), cell(number(old)), cell(number(next)), cell(number(next - old)), cell(share));
     });
-    const heads = ["metric", `stored: ${baseline.value}`, `new: ${after.policyName}`, "difference", "relative"];
+    const heads = ["metric", `stored: ${baseline.value}`, `new: ${ran}`, "difference", "relative"];
     return make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((words, at) => make("th", { textContent: words, className: at ? "number" : "" })))), make("tbody", {}, ...rows));
   };
   const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -251,7 +250,6 @@
     if (!before) return;
     const differs = before.runs !== stored.get(baseline.value);
     const [old, next] = [columnsOf(stored.get(baseline.value)), columnsOf(now.runs)];
-    next.policyName = wanted().policy;
     results.forEach((one) => { one.hidden = false; });
     const listed = header.metrics.filter((metric) => metric.column in next);
     metrics.replaceChildren(table(listed.filter((metric) => metric.key), old, next));
@@ -264,7 +262,7 @@
         setTimeout(() => URL.revokeObjectURL(url), 1000);
       },
     })));
-    const labels = [`stored: ${baseline.value}`, `new: ${next.policyName}`];
+    const labels = [`stored: ${baseline.value}`, `new: ${ran}`];
     const one = header.series[Number(shownSeries.value)];
     const series = [before, now].map((tables) => columnsOf(tables.fairness)).map((columns) => [
       (columns.time_us || []).map((us) => Number(us) / 1e6),
@@ -288,5 +286,8 @@
     const doubt = differs ? " The engine does not repeat the stored run, so the values must not be compared: the results are of another version." : "";
     say("done", `${number(time)} s for the run.${doubt}`);
   }
+  // Charts have the colours of the theme.
+  new MutationObserver(() => show()).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => show());
   say("idle", `Change a value or press Run. The stored values are those of ${seed}.`);
 })();
