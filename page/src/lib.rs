@@ -1,4 +1,4 @@
-//! The engine as a WebAssembly module for the report. Its host is `crates/report/src/explore/worker.js`.
+//! The engine as a WebAssembly module for the report. Its host is `crates/report/src/explore/host.js`.
 //!
 //! The module has a buffer for input and one for output. The host calls `allocate` and writes a text there; `prepare` reads a
 //! [`PageRequest`] in JSON, a zero byte, and a canonical trace; `run` reads [`PageChanges`] in JSON. Both return 1 and leave tables in the
