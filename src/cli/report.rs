@@ -8,12 +8,13 @@ use super::progress::Bar;
 use super::{Context, print, stored};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
-use crate::experiment::{Progress, RepeatedRun, StudyRun, check_repeated, policy_meaning};
+use crate::experiment::page::read_module;
+use crate::experiment::{self, Progress, RepeatedRun, StudyRun, check_repeated, policy_meaning};
 use crate::output::folder::StudyRecord;
 use crate::output::folder::lock_there;
-use crate::output::html::JobStory;
+use crate::output::html::{JobStory, SimulatorData};
 use crate::output::manifest::Manifest;
-use crate::output::page::{NARROW, Pictures};
+use crate::output::page::{NARROW, PageExtras, Pictures};
 use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
 use crate::output::schema::Table;
@@ -24,6 +25,7 @@ use crate::output::{files, gallery, overview, page};
 #[command(after_help = "Examples:
   plimsoll report results/facebook
   plimsoll report results/facebook --stories 100   # with explanations of waits
+  plimsoll report results/facebook --simulate      # with simulations inside the page
   plimsoll report results/mine && xdg-open results/mine/report.html")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
@@ -31,6 +33,10 @@ pub struct Args {
     /// Also explain the waits of the N jobs that waited longest under each policy in its first run, by repeating the run
     #[arg(long, value_name = "N", default_value_t = 0)]
     stories: usize,
+    /// Also let the reader simulate the first run with other machines, weights, load and policies: includes the engine, a
+    /// WebAssembly module [default: plimsoll_page.wasm beside the program or in target/wasm32-unknown-unknown/page]
+    #[arg(long, value_name = "ENGINE.wasm", num_args = 0..=1)]
+    simulate: Option<Option<PathBuf>>,
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -39,7 +45,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         0 => Vec::new(),
         most => stories(&args.folder, most, context)?,
     };
-    let (report, notes) = make(&args.folder, &stories)?;
+    let simulator = args.simulate.as_ref().map(|engine| simulator(&args.folder, engine.as_deref(), context));
+    let extras = PageExtras { stories, simulator: simulator.transpose()? };
+    let (report, notes) = make(&args.folder, &extras)?;
     notes.iter().for_each(|note| context.print_message(note));
     print::out(&format!("{}\n", report.display()))
 }
@@ -100,9 +108,24 @@ fn stories(folder: &Path, most: usize, context: &Context) -> Result<Vec<JobStory
     Ok(stories)
 }
 
+/// Returns the part of the report that simulates. Errors: those of the module, of the plan and of the repeated runs; the folder has a
+/// sweep.
+fn simulator(folder: &Path, engine: Option<&Path>, context: &Context) -> Result<SimulatorData> {
+    let whole = Whole::open(folder)?;
+    let Some(results) = whole.alone() else {
+        let expected = "the folder of a cell (cell=NAME): a page simulates one plan";
+        return Err(Error::plan("--simulate", "a sweep", expected));
+    };
+    let module = read_module(engine)?;
+    let study = stored::study(folder, context)?;
+    let stop = context.stop.clone();
+    let mut heartbeat = || stop.check();
+    experiment::page::simulator(&study, results, &module, context.registry, &mut heartbeat)
+}
+
 /// Draws the figures and writes the report; for a sweep, the figures and the report of every cell, and an overview. Returns the file of
 /// the report or the overview, and notes on missing figures.
-pub fn make(folder: &Path, stories: &[JobStory]) -> Result<(PathBuf, Vec<String>)> {
+pub fn make(folder: &Path, extras: &PageExtras) -> Result<(PathBuf, Vec<String>)> {
     let whole = Whole::open(folder)?;
     let requests = Requests::beside(&whole)?;
     let gallery = requests.draw(&whole, &[])?;
@@ -114,7 +137,7 @@ pub fn make(folder: &Path, stories: &[JobStory]) -> Result<(PathBuf, Vec<String>
     let narrow = requests.clone().on(Paper::wide("width", NARROW)?).draw(&whole, &[])?;
     let pictures = Pictures { gallery: &gallery, narrow: &narrow };
     let page = match whole.alone() {
-        Some(results) => page::write(results, &pictures, &plan, stories)?,
+        Some(results) => page::write(results, &pictures, &plan, extras)?,
         None => {
             let folders = cells(&whole, &requests, &mut notes)?;
             let described = StudyRecord::read(folder)?.unwrap_or_default();
@@ -149,7 +172,7 @@ fn cells(whole: &Whole, requests: &Requests, notes: &mut Vec<String>) -> Result<
         }
         let plan = &results.contents.plan;
         let mut written = gallery::write(&results.folder, &own.figures, &results.provenance(plan))?;
-        written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan, &[])?);
+        written.push(page::write(results, &Pictures { gallery: &own, narrow: &narrow }, plan, &PageExtras::default())?);
         Manifest::renew(&results.folder, None, DRAWN, &written)?;
         for note in own.notes {
             match said.iter_mut().find(|(known, _)| *known == note) {

@@ -5,6 +5,7 @@
 //! - `preflight`, `execute`, `observe`: the validation, execution and repetition of runs. A single run is in the crate `plimsoll_runs`.
 //! - `attribution`: the wait of a job in counterfactual runs.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
+//! - `page`: the inputs of the simulations inside a report.
 //! - `failover` and `gym`: other kinds of experiments.
 
 mod attribution;
@@ -18,6 +19,7 @@ pub mod gym;
 pub mod machines;
 mod observe;
 mod own;
+pub mod page;
 pub mod plan;
 mod preflight;
 pub mod published;

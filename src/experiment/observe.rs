@@ -102,6 +102,11 @@ impl<'a> RepeatedRun<'a> {
         &self.study.cells[self.run.cell]
     }
 
+    /// Returns the seed of the workload; `None` for a workload without a seed.
+    pub fn seed(&self) -> Option<u64> {
+        self.run.seed(self.plan())
+    }
+
     /// Returns the rows of the workload. Errors: those of the workload.
     pub fn source(&self) -> Result<Box<dyn Source + '_>> {
         self.supply.source().map_err(|error| self.study.located(self.run.cell, error))

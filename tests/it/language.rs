@@ -70,6 +70,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("crates/figures", 12),
     ("crates/gym", 10),
     ("crates/metrics", 16),
+    ("crates/page-engine", 10),
     ("crates/policies", 16),
     ("crates/properties", 18),
     ("crates/queue-import", 10),
@@ -85,6 +86,7 @@ const LIMITS: &[(&str, usize)] = &[
     ("tests", 20),
     ("benches", 16),
     ("examples", 20),
+    ("page", 10),
     ("python", 16),
     ("experiments", 12),
     ("docs", 13),
@@ -156,7 +158,9 @@ fn root() -> &'static Path {
 /// Returns the texts of the project with their paths below the root: sources, pages and plans.
 fn texts() -> Vec<(String, String)> {
     let mut paths: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md"].map(|file| root().join(file)).into();
-    for folder in ["crates", "src", "tests", "benches", "examples", "python", "experiments", "docs", "notebooks"] {
+    for folder in
+        ["crates", "src", "tests", "benches", "examples", "page", "python", "experiments", "docs", "notebooks"]
+    {
         paths.extend(crate::replay::files(&root().join(folder)));
     }
     let kinds = ["rs", "md", "py", "toml", "ipynb", "js"];

@@ -71,6 +71,7 @@ mod one_verdict;
 mod other_results;
 mod over_commit;
 mod own_metrics;
+mod page;
 mod paper;
 mod paper_facebook;
 mod paper_machines;

@@ -20,7 +20,7 @@ const NEVER: &[(&str, &str)] = &[
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 19] = [
     "charts",
     "control",
     "court",
@@ -28,6 +28,7 @@ const CRATES: [&str; 18] = [
     "figures",
     "gym",
     "metrics",
+    "page-engine",
     "policies",
     "properties",
     "published",

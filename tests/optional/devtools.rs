@@ -96,7 +96,8 @@ impl Page {
             Some("Log.entryAdded") => self.problems.push(facts["entry"].to_string()),
             Some("Network.requestWillBeSent") => {
                 let url = facts["request"]["url"].as_str().unwrap_or_default();
-                if !url.starts_with("file:") || facts["type"] != "Document" {
+                // A worker of the page itself loads nothing from outside.
+                if !url.starts_with("blob:") && (!url.starts_with("file:") || facts["type"] != "Document") {
                     self.problems.push(format!("request of {url}"));
                 }
             }

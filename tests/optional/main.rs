@@ -18,6 +18,12 @@ mod docs;
 #[path = "../it/frame.rs"]
 #[allow(unused)]
 mod frame;
+#[path = "../it/page.rs"]
+#[allow(unused)]
+mod page;
+#[path = "../it/reference_random.rs"]
+#[allow(unused)]
+mod reference_random;
 #[path = "../it/replay.rs"]
 #[allow(unused)]
 mod replay;
@@ -63,6 +69,9 @@ mod study_slurm;
 #[path = "../it/traces.rs"]
 #[allow(unused)]
 mod traces;
+#[path = "../it/workloads.rs"]
+#[allow(unused)]
+mod workloads;
 
 mod book;
 mod browser;
@@ -76,6 +85,7 @@ mod python;
 mod slurm;
 #[cfg(target_os = "linux")]
 mod strace;
+mod wasm;
 mod wheel;
 
 use std::process::ExitCode;
@@ -92,7 +102,8 @@ pub type Outcome = Result<(), Missing>;
 const REQUIRE: &str = "PLIMSOLL_REQUIRE";
 
 /// The requirements that tests can have, by their names in [`REQUIRE`].
-const NEEDS: [&str; 10] = ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace", "wheel"];
+const NEEDS: [&str; 11] =
+    ["book", "browser", "data", "disk", "example", "pdf", "python", "slurm", "strace", "wasm", "wheel"];
 
 /// Returns a test that is named after its requirement.
 fn trial(name: &str, test: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
@@ -126,6 +137,10 @@ fn main() -> ExitCode {
         trial("example::is_listed_among_the_policies", example::is_listed_among_the_policies),
         trial("example::remembers_what_users_have_had", example::remembers_what_users_have_had),
         trial("pdf::its_text_is_text", pdf::its_text_is_text),
+        trial("wasm::the_module_is_small", wasm::the_module_is_small),
+        trial("wasm::tables_of_random_plans_equal_the_native_ones", wasm::tables_of_random_plans_equal_the_native_ones),
+        trial("wasm::the_page_simulates", wasm::the_page_simulates),
+        trial("wasm::other_modules_and_plans_are_refused", wasm::other_modules_and_plans_are_refused),
         trial("wheel::the_package_passes_its_tests", wheel::passes_its_tests),
         trial("wheel::the_notebooks_run_on_small_plans", wheel::notebooks_run_on_small_plans),
         trial("python::polars_duckdb_and_pandas_read_results_as_the_docs_say", python::reads_results_as_the_docs_say),

@@ -18,6 +18,7 @@ mod by_usage;
 mod ceei;
 mod decay;
 mod drf;
+mod environment;
 mod expr;
 mod fair_tree;
 mod fifo;
@@ -56,6 +57,7 @@ pub mod queues {
 use by_share::ByShare;
 use by_usage::{ByUsage, Renewal, UsageRule};
 
+pub use environment::RunEnvironment;
 pub use expr::{Clause, NAMES, Name, Of, ValueUnit, key_value, order_by};
 pub use metric::{JOB_COLUMNS, JobColumns, MetricFunction};
 pub use plimsoll_sim::policy::job_order;

@@ -12,7 +12,8 @@ use plimsoll_base::escape::escape;
 use plimsoll_charts::figure::MANY;
 use sha2::{Digest, Sha256};
 
-pub use crate::explore::{ExplorerData, JobStory};
+use crate::explore::SIMULATE;
+pub use crate::explore::{ExplorerData, JobStory, SimulatorControls, SimulatorData};
 
 /// A column of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,6 +126,8 @@ pub struct Report {
     pub provenance: Vec<(String, String)>,
     /// The data of the interactive part.
     pub explorer: Option<ExplorerData>,
+    /// The data of the part that simulates, which needs the interactive part.
+    pub simulator: Option<SimulatorData>,
 }
 
 /// Figures wider than this, in points, are shown at the full width of the page and do not fit on a phone.
@@ -133,6 +136,7 @@ pub(crate) const ROOMY: f64 = 300.0;
 const STYLE: &str = concat!(
     include_str!("report.css"),
     include_str!("explore/explore.css"),
+    include_str!("explore/simulate.css"),
     include_str!("vendor/uPlot.min.css"),
     "\n"
 );
@@ -141,12 +145,16 @@ const PLOT: &str = include_str!("vendor/uPlot.iife.min.js");
 const EXPLORE: &str =
     concat!(include_str!("explore/timeline.js"), include_str!("explore/bins.js"), include_str!("explore/explore.js"));
 
-/// Returns the content security policy: only these scripts and this style, and nothing from outside.
-fn security(scripts: &[&str]) -> String {
+/// Returns the content security policy: only these scripts and this style, and nothing from outside; with `engine` also WebAssembly and a
+/// worker.
+fn security(scripts: &[&str], engine: bool) -> String {
     let hash = |text: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
     let scripts = scripts.iter().map(hash).collect::<Vec<_>>().join(" ");
     let style = hash(&format!("\n{STYLE}").as_str());
-    format!("default-src 'none'; script-src {scripts}; style-src {style}; base-uri 'none'; form-action 'none'")
+    let (wasm, worker) = if engine { (" 'wasm-unsafe-eval'", "worker-src blob:; ") } else { ("", "") };
+    format!(
+        "default-src 'none'; script-src {scripts}{wasm}; {worker}style-src {style}; base-uri 'none'; form-action 'none'"
+    )
 }
 
 /// Formats the page.
@@ -156,9 +164,14 @@ pub fn render(report: &Report) -> String {
     page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
     page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
     page += "<meta name=\"color-scheme\" content=\"light dark\">\n";
-    let scripts: &[&str] = if report.explorer.is_some() { &[PLOT, EXPLORE] } else { &[] };
+    let scripts: &[&str] = match (&report.explorer, &report.simulator) {
+        (Some(_), Some(_)) => &[PLOT, EXPLORE, SIMULATE],
+        (Some(_), None) => &[PLOT, EXPLORE],
+        (None, _) => &[],
+    };
     let scripts: Vec<String> = scripts.iter().chain([&SCRIPT]).map(|script| format!("\n{script}")).collect();
-    let policy = security(&scripts.iter().map(String::as_str).collect::<Vec<_>>());
+    let engine = report.simulator.is_some();
+    let policy = security(&scripts.iter().map(String::as_str).collect::<Vec<_>>(), engine);
     add(&mut page, format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n"));
     add(&mut page, format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"));
     add(&mut page, format_args!("<header>\n<p class=\"brand\">Plimsoll report</p>\n<h1>{title}</h1>\n"));
@@ -176,7 +189,8 @@ pub fn render(report: &Report) -> String {
     if !report.figures_first {
         figures(&mut page, &report.figures);
     }
-    explorer(&mut page, report.explorer.as_ref());
+    report.explorer.iter().for_each(|explorer| explorer.write(&mut page));
+    report.simulator.iter().for_each(|simulator| simulator.write(&mut page));
     if !report.reproduce.is_empty() {
         let commands = escape(&report.reproduce.join("\n"));
         page += "<section id=\"reproduce\">\n<h2>Run it again</h2>\n";
@@ -224,15 +238,6 @@ fn answer(page: &mut String, report: &Report) {
     *page += "</section>\n";
 }
 
-/// Writes the data of the interactive part; a script shows it.
-fn explorer(page: &mut String, data: Option<&ExplorerData>) {
-    let Some(ExplorerData { header, block }) = data else { return };
-    let header = header.replace('<', "\\u003c");
-    *page += "<section id=\"explore\" hidden>\n<h2>Explore</h2>\n";
-    add(page, format_args!("<script type=\"application/json\" id=\"explore-header\">{header}</script>\n"));
-    add(page, format_args!("<script type=\"text/plain\" id=\"explore-block\">{block}</script>\n</section>\n"));
-}
-
 fn figures(page: &mut String, figures: &[Figure]) {
     if figures.is_empty() {
         return;
@@ -257,6 +262,7 @@ fn contents(report: &Report) -> String {
         if report.figures_first { figures } else { results },
         if report.figures_first { results } else { figures },
         ("explore", "Explore", report.explorer.is_some()),
+        ("simulate", "Simulate", report.simulator.is_some()),
         ("reproduce", "Run it again", !report.reproduce.is_empty()),
         ("plan", "Plan", !report.plan_toml.is_empty()),
         ("provenance", "Provenance", !report.provenance.is_empty()),
@@ -264,7 +270,7 @@ fn contents(report: &Report) -> String {
     let mut text = String::from("<nav>");
     for (id, name, _) in sections.iter().filter(|(.., present)| *present) {
         // The script shows the interactive part and its link.
-        let hidden = if *id == "explore" { " hidden" } else { "" };
+        let hidden = if ["explore", "simulate"].contains(id) { " hidden" } else { "" };
         add(&mut text, format_args!("<a href=\"#{id}\"{hidden}>{name}</a>"));
     }
     text + "</nav>\n"
@@ -428,6 +434,7 @@ mod tests {
             notes: vec![text()],
             provenance: vec![(text(), text())],
             explorer: Some(ExplorerData { header: format!("{:?}", EVIL), block: String::new() }),
+            simulator: None,
         }
     }
 

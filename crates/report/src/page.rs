@@ -18,7 +18,7 @@ use plimsoll_results::read::{Part, Results};
 use plimsoll_results::schema::Table;
 use plimsoll_store::file::{WrittenFile, write_whole};
 
-use crate::explore::{self, JobStory};
+use crate::explore::{self, JobStory, SimulatorData};
 use crate::group_sheet;
 use crate::headline::{Headline, Topic, headline};
 use crate::html::{self, Figure, HtmlColumn, HtmlTable as Sheet, Mark, Report};
@@ -29,14 +29,23 @@ use crate::over_commit;
 /// Maximum number of users; with more users the report has no table of users.
 const USERS_MOST: usize = 20;
 
-/// Writes `report.html` with these figures, this plan and these explanations of jobs to the results folder; returns the file.
-pub fn write(results: &Results, pictures: &Pictures, plan: &str, stories: &[JobStory]) -> Result<WrittenFile> {
-    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures, stories)? });
+/// The parts of a page that need repetitions of runs.
+#[derive(Clone, Debug, Default)]
+pub struct PageExtras {
+    /// Explanations of the waits of some jobs.
+    pub stories: Vec<JobStory>,
+    /// The part that simulates.
+    pub simulator: Option<SimulatorData>,
+}
+
+/// Writes `report.html` with these figures, this plan and these extras to the results folder; returns the file.
+pub fn write(results: &Results, pictures: &Pictures, plan: &str, extras: &PageExtras) -> Result<WrittenFile> {
+    let page = html::render(&Report { plan_toml: plan.to_owned(), ..report(results, pictures, extras)? });
     write_whole(&results.folder.join(REPORT), page.as_bytes())
 }
 
 /// Returns the content of the report.
-fn report(results: &Results, pictures: &Pictures, stories: &[JobStory]) -> Result<Report> {
+fn report(results: &Results, pictures: &Pictures, extras: &PageExtras) -> Result<Report> {
     let contents = &results.contents;
     let comparison = comparison(results)?;
     let mut notes: Vec<String> = results.missing().into_iter().collect();
@@ -68,7 +77,8 @@ fn report(results: &Results, pictures: &Pictures, stories: &[JobStory]) -> Resul
         reproduce: reproduce(contents),
         notes,
         provenance: provenance(results),
-        explorer: explore::data(&[("", &[], results)], &[], stories)?,
+        explorer: explore::data(&[("", &[], results)], &[], &extras.stories)?,
+        simulator: extras.simulator.clone(),
     })
 }
 

@@ -24,6 +24,7 @@ use crate::output::files;
 use crate::output::folder::check_output;
 use crate::output::numbers::count;
 use crate::output::ownership::foreign_files;
+use crate::output::page::PageExtras;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
 use crate::rows::read_text;
@@ -272,7 +273,7 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
     if let Some(note) = study.figures.write(folder)? {
         context.warn(&note);
     }
-    let (page, notes) = report::make(folder, &[])?;
+    let (page, notes) = report::make(folder, &PageExtras::default())?;
     notes.iter().for_each(|note| context.print_message(note));
     let figures = match study.is_swept() {
         true => format!(

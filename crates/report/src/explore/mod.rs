@@ -4,6 +4,7 @@
 
 mod jobs;
 mod pack;
+mod simulate;
 
 use plimsoll_base::column::{Better, Unit};
 use plimsoll_base::error::Result;
@@ -21,6 +22,8 @@ use serde_json::{Value, json};
 
 use crate::page::mean;
 use pack::Pack;
+pub(crate) use simulate::SIMULATE;
+pub use simulate::{SimulatorControls, SimulatorData};
 
 /// The axes of a sweep: labels and values as text.
 pub(crate) type Axes = [(String, Vec<String>)];
@@ -48,6 +51,19 @@ pub struct ExplorerData {
     pub header: String,
     /// The columns, compressed, in base64.
     pub block: String,
+}
+
+impl ExplorerData {
+    /// Writes the section of the page; a script shows it.
+    pub(crate) fn write(&self, page: &mut String) {
+        let header = self.header.replace('<', "\\u003c");
+        *page += "<section id=\"explore\" hidden>\n<h2>Explore</h2>\n";
+        let blocks = [("application/json", "header", &header), ("text/plain", "block", &self.block)];
+        for (kind, name, text) in blocks {
+            *page += &format!("<script type=\"{kind}\" id=\"explore-{name}\">{text}</script>\n");
+        }
+        *page += "</section>\n";
+    }
 }
 
 /// The explanation of a job's wait.

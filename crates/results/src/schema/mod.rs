@@ -16,18 +16,19 @@ mod decisions;
 mod distributions;
 mod failover;
 mod groups;
-mod jobs;
 mod over_time;
 mod own;
+mod tasks;
 
 pub use accelerators::{AcceleratorJob, AcceleratorRun};
 pub use decisions::Decided;
 pub use distributions::{BinRow, DemandKind, Quantile};
 pub use failover::{Fated, Recovered};
 pub use groups::{GroupRow, LevelOf};
-pub use jobs::{JobRow, Task};
 pub use over_time::{ShareRow, Used};
 pub use own::{DIRECTIONS, OWN_COLUMNS, OWN_UNITS, OwnColumn};
+pub use plimsoll_metrics::JobRow;
+pub use tasks::Task;
 
 named! {
     /// The tables of an experiment, with the meaning of a row.

@@ -4,6 +4,8 @@
 //! integers in millionths; a zero, an unknown resource and a repeated column are errors.
 
 use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
 
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::pinned::Pinned;
@@ -43,9 +45,13 @@ impl Weights {
     ///
     /// Users without a row have weight 1. Errors: [`Error::Trace`] with the line and the column.
     pub fn read(file: &Pinned, dims: &[Dim]) -> Result<Weights> {
-        let mut rows = InputRows::new(Box::new(file.open()?), file.path(), Separator::Comma);
-        let empty =
-            || Error::trace(file.path(), 0, "", "the file is empty; expected user,weight or user and resources");
+        Weights::read_from(Box::new(file.open()?), file.path(), dims)
+    }
+
+    /// Reads the content of such a file; `path` is for messages. Errors: as [`Weights::read`].
+    pub fn read_from(content: Box<dyn Read + Send>, path: &Path, dims: &[Dim]) -> Result<Weights> {
+        let mut rows = InputRows::new(content, path, Separator::Comma);
+        let empty = || Error::trace(path, 0, "", "the file is empty; expected user,weight or user and resources");
         let columns = Columns::find(&rows.read()?.ok_or_else(empty)?, dims)?;
         let mut weights = Weights::default();
         let mut index: HashMap<Class, u32> = HashMap::from([(weights.classes[0], 0)]);
@@ -66,16 +72,20 @@ impl Weights {
 
     /// Creates weights with one number per user, in millionths.
     pub fn from_scalars<'a>(users: impl IntoIterator<Item = (&'a str, u64)>) -> Weights {
-        let mut weights = Weights::default();
+        Weights::default().with_scalars(users)
+    }
+
+    /// Replaces the weights of these users by one number per user, in millionths.
+    pub fn with_scalars<'a>(mut self, users: impl IntoIterator<Item = (&'a str, u64)>) -> Weights {
         for (user, weight) in users {
             let class = Class { each: [weight; MAX_DIMS], whole: Some(weight) };
-            let id = weights.classes.iter().position(|known| *known == class).unwrap_or_else(|| {
-                weights.classes.push(class);
-                weights.classes.len() - 1
+            let id = self.classes.iter().position(|known| *known == class).unwrap_or_else(|| {
+                self.classes.push(class);
+                self.classes.len() - 1
             });
-            weights.by_name.insert(user.to_owned(), id as u32);
+            self.by_name.insert(user.to_owned(), id as u32);
         }
-        weights
+        self
     }
 
     /// Returns the number of distinct weight vectors.

@@ -12,7 +12,7 @@ use plimsoll_base::rows::{InputColumn, InputRow, InputRows, Separator};
 use plimsoll_base::units::{MachineId, Rounding, Time, US_PER_S};
 
 /// An event of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum MachineChange {
     /// The machine fails at once, and its running tasks stop.
     Fail,
@@ -25,7 +25,7 @@ pub enum MachineChange {
 }
 
 /// A change and its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct MachineEvent {
     /// The time.
     pub at: Time,
@@ -36,7 +36,7 @@ pub struct MachineEvent {
 }
 
 /// All events of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct MachineEvents {
     /// Machines that are absent at the start.
     pub absent: Vec<MachineId>,

@@ -10,7 +10,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Rounding, Unit, decimal};
 
 /// The speed of a machine, in millionths: a task of duration D runs D / speed on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Speed(u64);
 
 impl Default for Speed {
@@ -37,7 +37,7 @@ impl Speed {
 }
 
 /// Equal machines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct MachineGroup {
     /// Number of machines (at least 1).
     pub count: u32,

@@ -10,7 +10,7 @@ use super::names::{JobName, Names};
 use super::{Source, TaskSet, Texts};
 
 /// A service: one job of equal tasks that are exempt from preemption and end with the run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Service {
     /// The name of its job.
     pub name: String,
