@@ -42,7 +42,7 @@ pub struct ClaimRow {
     pub published: String,
     /// The unit of the difference.
     pub unit: String,
-    /// What differs between the pairs: lists of jobs, resampled jobs, orders of arrival.
+    /// The input that varies over the pairs: lists of jobs, resampled jobs, orders of arrival.
     pub over: String,
     /// The place in the paper or its files.
     pub source: String,

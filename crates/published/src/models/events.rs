@@ -4,8 +4,8 @@
 //! max(d - c, 0) seconds of work, with c its cost of a start, whether it is stopped or not. The last stretch is free: if the
 //! remaining work of a job ends before the next event, the job ends there. Source: the simulator of Zhao et al., Muri, SIGCOMM 2022.
 //!
-//! Times are doubles, summed in the order of the published program. With running times compared to 10^-6 s, the mean completion time of
-//! its fourth trace under Tiresias with all submissions at 0 is 0.4 % lower.
+//! Times are doubles, in the order of the published program. If the work of a job is computed by another order of multiplication, the mean
+//! completion time of its fourth trace under Tiresias with all submissions at 0 is 0.4 % lower.
 
 use super::order::{Order, SharingQueues};
 use super::{SharedJob, TimeSharing, select};
@@ -29,7 +29,6 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
         };
         for &at in &running {
             let job = &mut jobs[at];
-            // In the order of the published program: the rounding of doubles decides whether two changes of queues are one event.
             job.ran = job.ran + next - now;
             if ends_now(now + job.left) {
                 job.end = Some(now + job.left);

@@ -181,7 +181,7 @@ impl Kss {
     }
 
     /// Returns a score in per cent as a whole number: cut, or in units of 1 / [`FINE`] for an exact rule.
-    fn whole(&self, score: f64) -> i64 {
+    fn integer_score(&self, score: f64) -> i64 {
         if self.exact { (score * FINE).round() as i64 } else { score as i64 }
     }
 
@@ -246,11 +246,11 @@ impl Kss {
             KssRule::Random => 0,
             KssRule::DotProduct => {
                 let product = free as f64 / CORES * (ask as f64 / CORES) + total as f64 / GPUS * (gpu as f64 / GPUS);
-                self.whole(100.0 * (1.0 - product / 2.0))
+                self.integer_score(100.0 * (1.0 - product / 2.0))
             }
             KssRule::BestFit => {
                 let left = |free: u64, ask: u64, whole: f64| free.saturating_sub(ask) as f64 / whole * 0.5;
-                self.whole((1.0 - (left(free, ask, CORES) + left(total, gpu, GPUS))) * 100.0)
+                self.integer_score((1.0 - (left(free, ask, CORES) + left(total, gpu, GPUS))) * 100.0)
             }
             KssRule::Clustering => self.clustering(machine, total, gpu).into(),
             KssRule::Packing => packing(devices, gpu).into(),
@@ -303,7 +303,7 @@ impl Kss {
                     let whole = devices.iter_mut().filter(|free| u64::from(**free) == WHOLE);
                     whole.take(number as usize).for_each(|free| *free = 0);
                 }
-                (device, self.whole(score_of_growth(before, mix.fragments(machine, left, &devices))))
+                (device, self.integer_score(score_of_growth(before, mix.fragments(machine, left, &devices))))
             },
         )
     }

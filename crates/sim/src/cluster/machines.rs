@@ -43,7 +43,7 @@ impl Guide {
         Guide::Kss(Box::new(Kss::new(rule)))
     }
 
-    /// Creates the search of a rule of KSS whose scores keep their decimals.
+    /// Creates the search of a rule of KSS with scores that keep their decimals.
     pub fn kss_exact(rule: KssRule) -> Guide {
         Guide::Kss(Box::new(Kss::exact(rule)))
     }
