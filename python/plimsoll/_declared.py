@@ -62,7 +62,7 @@ class ReplayOptions(TypedDict, total=False):
     """Options of `plimsoll replay`."""
 
     placement: str
-    """How a task finds its machine: pooled, first-fit, best-fit, worst-fit, spread, dot-product, random, fgd, kss-random, kss-dot-product, kss-gpu-clustering, kss-gpu-packing, kss-best-fit or kss-fgd; pooled treats the cluster as one machine."""
+    """How a task finds its machine: pooled, first-fit, best-fit, worst-fit, spread, dot-product, random, fgd, kss-random, kss-dot-product, kss-gpu-clustering, kss-gpu-packing, kss-best-fit, kss-fgd, kss-best-fit-exact or kss-fgd-exact; pooled treats the cluster as one machine."""
 
     on_blocked: str
     """The rule when the next task in line does not fit: skip (try the next user), stop, backfill by estimates (easy or conservative), or a final choice (hold or hold-backfill; docs/policies.md)."""

@@ -12,7 +12,7 @@ use crate::output::archive::{Content, Sum, write};
 use crate::output::bundle::{BundleContents, collect};
 use crate::output::crate_json::{Author, Publication, describe, is_orcid};
 use crate::output::escape::printable;
-use crate::output::files::{REPORT, RO_CRATE, RUN};
+use crate::output::files::{PUBLISHED_TARGETS, REPORT, RO_CRATE, RUN};
 use crate::output::numbers::count;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::shell;
@@ -183,6 +183,7 @@ fn tables(packed: &BundleContents) -> String {
             "- `results/{name}/statistics/`: means and paired differences with 95 % confidence intervals, as Parquet and CSV\n\
              - `results/{name}/**/runs/`, `users/`, ..: all tables; `plimsoll schema` describes their columns\n"
         ),
+        false if packed.replay.is_some() => String::new(),
         false => {
             format!("- `results/{name}/figures/`: the figures, with their data as CSV; tables, if any, beside them\n")
         }
@@ -205,11 +206,25 @@ fn commands(packed: &BundleContents) -> Result<String> {
     let Some(replay) = &packed.replay else {
         return Ok(format!("{}\n{compare}\n", shell::line(["plimsoll", "run", &plan_at(packed), "-o", "again"])));
     };
-    let words = shell::words(replay).filter(|words| words.starts_with(&["plimsoll".to_owned(), "replay".to_owned()]));
-    let mut words: Vec<String> = words.ok_or_else(|| {
+    let words = shell::words(replay).unwrap_or_default();
+    let is_of = |command: &str| {
+        words.first().is_some_and(|word| word == "plimsoll") && words.get(1).is_some_and(|word| word == command)
+    };
+    if is_of("published") {
+        // The targets are among the results; `DATA` is the folder of the inputs that the targets declare.
+        let named = words.iter().skip(2).map(String::as_str);
+        let targets = format!("{results}/{PUBLISHED_TARGETS}");
+        let more = ["--targets", targets.as_str(), "--data", "DATA", "-o", "again"];
+        return Ok(format!(
+            "{}\n{compare}\n",
+            shell::line(["plimsoll", "published"].into_iter().chain(named).chain(more))
+        ));
+    }
+    if !is_of("replay") {
         let problem = format!("the command of these results is not a replay: {}", replay.escape_debug());
-        Error::Mismatch { problem }
-    })?;
+        return Err(Error::Mismatch { problem });
+    }
+    let mut words = words;
     let up = "../".repeat(packed.base.matches('/').count());
     words.extend(["-o".to_owned(), format!("{up}again")]);
     words.extend(has_report(packed).then(|| "--report".to_owned()));
@@ -250,6 +265,10 @@ fn readme(packed: &BundleContents) -> Result<String> {
     }
     let plan = match packed.replay {
         None => format!("- `{}`: the plan, with the files that it reads beside it\n", plan_at(packed)),
+        Some(_) if !packed.has_runs => format!(
+            "- `results/{name}/published.csv`, `claims.csv`: numbers and comparisons with their verdicts; `inputs.csv`: the input files with \
+             source, size and digest; `targets/`: plans and expected values\n"
+        ),
         Some(_) => format!("- `{}`: the files that were read\n", packed.base),
     };
     if has_report(packed) {

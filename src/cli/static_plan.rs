@@ -150,7 +150,7 @@ impl StaticPlan {
     /// Records the generated files.
     pub fn record_files(&self, folder: &Path, made: &[WrittenFile]) -> Result<()> {
         let (name, question, plan) = (self.name.clone(), self.question.clone(), self.text.clone());
-        let about = manifest::Experiment { name, question, plan, inputs: self.inputs.clone() };
+        let about = manifest::Experiment { name, question, plan, inputs: self.inputs.clone(), command: None };
         Manifest::renew(folder, Some(about), &[""], made)
     }
 

@@ -7,12 +7,14 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::accelerators::{self, entities, parts};
+use super::claims::{ClaimRow, ClaimSide, JudgedClaim};
 use super::models;
 use super::numbers::NumberRow;
 use super::outcome::RunOutcome;
 use super::parameters::Parameters;
 use super::prepare::{DataFolder, prepare};
 use super::readings::{self, ReadValue};
+use super::slices;
 use super::target::{PlanEntry, PublishedTarget};
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result};
@@ -74,6 +76,15 @@ pub struct Judged {
     pub reason: String,
 }
 
+/// The judged rows of a target.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// The numbers, in the order of the file.
+    pub numbers: Vec<Judged>,
+    /// The claims, in the order of the file.
+    pub claims: Vec<JudgedClaim>,
+}
+
 /// The word for a number outside of its tolerance without a tested reason.
 const UNEXPLAINED: &str = "unexplained";
 
@@ -91,11 +102,18 @@ pub fn evaluate(
     work: &Path,
     runner: &dyn TargetRunner,
     progress: &dyn TargetProgress,
-) -> Result<Vec<Vec<Judged>>> {
+) -> Result<Vec<Evaluated>> {
     let mut wanted: BTreeSet<RunKey> = BTreeSet::new();
     for (at, target) in targets.iter().enumerate() {
         for row in target.numbers.iter().filter(|row| !row.plan.is_empty()) {
-            wanted.extend(keys(at, row));
+            wanted.extend(keys(at, &row.plan, &row.parameters));
+        }
+        for row in target.claims.iter().filter(|row| !row.plan.is_empty()) {
+            for side in [&row.first, &row.second] {
+                if let ClaimSide::Runs(parameters) = side {
+                    wanted.extend(keys(at, &row.plan, parameters));
+                }
+            }
         }
     }
     let folders = prepared(targets, data, work, &wanted)?;
@@ -114,14 +132,23 @@ pub fn evaluate(
         })
         .collect();
     let ended: BTreeMap<RunKey, EndedRun> = ended?.into_iter().collect();
-    let judged = |(at, target): (usize, &PublishedTarget)| judge(at, target, data, &ended);
+    let judged = |(at, target): (usize, &PublishedTarget)| {
+        Ok(Evaluated {
+            numbers: judge(at, target, data, &ended)?,
+            claims: target
+                .claims
+                .iter()
+                .map(|row| judge_claim(at, target, row, data, &ended))
+                .collect::<Result<_>>()?,
+        })
+    };
     targets.iter().enumerate().map(judged).collect()
 }
 
-/// Returns the runs of a row, one per seed.
-fn keys(target: usize, row: &NumberRow) -> Vec<RunKey> {
-    let one = |seed: Option<u64>| (target, row.plan.clone(), row.parameters.with_seed(seed));
-    match row.parameters.seeds.as_slice() {
+/// Returns the runs of a plan with parameters, one per seed.
+fn keys(target: usize, plan: &str, parameters: &Parameters) -> Vec<RunKey> {
+    let one = |seed: Option<u64>| (target, plan.to_owned(), parameters.with_seed(seed));
+    match parameters.seeds.as_slice() {
         [] => vec![one(None)],
         seeds => seeds.iter().map(|seed| one(Some(*seed))).collect(),
     }
@@ -177,7 +204,7 @@ fn prepared_one(
     for entry in entries {
         let path = entry.map_err(|error| Error::io(&target.folder, error))?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if path.is_file() && name != "target.toml" && name != "numbers.csv" {
+        if path.is_file() && !["target.toml", "numbers.csv", "claims.csv"].contains(&name.as_str()) {
             let copy = folder.join(name);
             std::fs::copy(&path, &copy).map_err(|error| Error::output(&copy, error))?;
         }
@@ -207,10 +234,11 @@ fn execute(
             let seed = parameters.seeds.first().copied();
             accelerators::run(&file.ok_or_else(missing)?, &parameters.set, policy, seed, folder)?
         }
+        "slices" => slices::run(&file.ok_or_else(missing)?, &parameters.set)?,
         "entities" => entities::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
         "parts" => parts::run(&file.ok_or_else(missing)?, &parameters.set, parameters.seeds.first().copied(), folder)?,
         other => {
-            let expected = "plan, solve, time-sharing, accelerators, entities or parts";
+            let expected = "plan, solve, time-sharing, accelerators, entities, parts or slices";
             return Err(Error::plan("plan.model", format!("'{other}'"), expected));
         }
     };
@@ -235,7 +263,7 @@ fn judge(
     for row in target.numbers.iter().filter(|row| !row.plan.is_empty()) {
         let mut readings: Vec<ReadValue> = Vec::new();
         let mut problem = None;
-        for key in keys(at, row) {
+        for key in keys(at, &row.plan, &row.parameters) {
             match &ended[&key] {
                 Err(cause) => problem = Some(cause.clone()),
                 Ok(outcome) => match readings::read(&row.reading, outcome, &data) {
@@ -280,6 +308,44 @@ fn judge(
         }
     });
     Ok(judged.collect())
+}
+
+/// Judges a claim of a target.
+fn judge_claim(
+    at: usize,
+    target: &PublishedTarget,
+    row: &ClaimRow,
+    data: Option<&Path>,
+    ended: &BTreeMap<RunKey, EndedRun>,
+) -> Result<JudgedClaim> {
+    let data = DataFolder { folder: data, inputs: &target.inputs };
+    let values = |side: &ClaimSide| -> Result<std::result::Result<Vec<f64>, String>> {
+        let parameters = match side {
+            ClaimSide::Values(values) => return Ok(Ok(values.clone())),
+            ClaimSide::Runs(parameters) => parameters,
+        };
+        let mut values = Vec::new();
+        for key in keys(at, &row.plan, parameters) {
+            match &ended[&key] {
+                Err(cause) => return Ok(Err(cause.clone())),
+                Ok(outcome) => match readings::read(&row.reading, outcome, &data) {
+                    Ok(Some(reading)) => values.push(reading.value),
+                    Ok(None) => return Ok(Err(format!("a run has no value of {}", row.reading))),
+                    Err(Error::Mismatch { problem }) => return Ok(Err(problem)),
+                    Err(error) => {
+                        let problem = format!("'{}': {error}", row.id);
+                        return Err(Error::trace(target.folder.join("claims.csv"), 0, "reading", problem));
+                    }
+                },
+            }
+        }
+        Ok(Ok(values))
+    };
+    let sides = match (values(&row.first)?, values(&row.second)?) {
+        (Ok(first), Ok(second)) => Ok([first, second]),
+        (Err(cause), _) | (_, Err(cause)) => Err(cause),
+    };
+    Ok(row.judge(sides))
 }
 
 /// Computes an expression on other rows. Errors: the expression is invalid.

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod accelerators;
+mod claims;
 mod digest;
 mod evaluate;
 mod models;
@@ -20,12 +21,15 @@ mod page;
 mod parameters;
 mod prepare;
 mod readings;
+mod slices;
 mod target;
 
+pub use claims::{ClaimRow, ClaimSide, ClaimVerdict, JudgedClaim};
 pub use digest::{blake3_of, git_blob_of};
-pub use evaluate::{Judged, NumberVerdict, TargetProgress, TargetRunner, evaluate};
+pub use evaluate::{Evaluated, Judged, NumberVerdict, TargetProgress, TargetRunner, evaluate};
 pub use numbers::{Expected, NumberKind, NumberRow, Tolerance};
 pub use outcome::{JobOutcome, RunOutcome};
-pub use page::{counts, csv, page};
+pub use page::{claims_csv, counts, csv, page, rounded};
 pub use parameters::Parameters;
+pub use prepare::inputs_csv;
 pub use target::{MissReason, PlanEntry, PublishedTarget, TargetInput, UnstatedParameter, targets};

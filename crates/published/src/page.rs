@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::evaluate::{Judged, NumberVerdict};
+use super::claims::{ClaimVerdict, JudgedClaim};
+use super::evaluate::{Evaluated, Judged, NumberVerdict};
 use super::numbers::NumberKind;
 use super::target::PublishedTarget;
 use plimsoll_metrics::Interval;
@@ -48,17 +49,18 @@ fn interval(judged: &Judged) -> String {
     }
 }
 
-fn field(text: &str) -> String {
+/// Returns a field of a CSV file.
+pub(crate) fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
 /// Returns the table of all numbers of the targets as CSV.
-pub fn csv(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
+pub fn csv(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> String {
     let mut text =
         "target,id,plan,with,reading,ours,interval,seeds,published,unit,tolerance,kind,verdict,reason,source\n"
             .to_owned();
-    for (target, judged) in targets.iter().zip(judged) {
-        for one in judged {
+    for (target, evaluated) in targets.iter().zip(evaluated) {
+        for one in &evaluated.numbers {
             let row = &one.row;
             let seeds = one.ours.map_or(String::new(), |ours| ours.n.to_string());
             let fields = [
@@ -85,6 +87,95 @@ pub fn csv(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
     text
 }
 
+/// Returns the table of all claims of the targets as CSV.
+pub fn claims_csv(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> String {
+    let mut text =
+        "target,id,claim,published,first_mean,second_mean,difference,low,high,pairs,held,unit,over,verdict,reason,source\n"
+            .to_owned();
+    let number = |value: Option<f64>| value.map_or(String::new(), shown);
+    for (target, evaluated) in targets.iter().zip(evaluated) {
+        for one in &evaluated.claims {
+            let (row, difference) = (&one.row, one.difference);
+            let reason = match &one.verdict {
+                ClaimVerdict::NotRun(cause) => cause.as_str(),
+                _ => "",
+            };
+            let fields = [
+                &target.name,
+                &row.id,
+                &row.claim,
+                &row.published,
+                &number(one.means.map(|means| means[0])),
+                &number(one.means.map(|means| means[1])),
+                &number(difference.map(|difference| difference.mean)),
+                &number(difference.and_then(|difference| difference.low)),
+                &number(difference.and_then(|difference| difference.high)),
+                &difference.map_or(String::new(), |difference| difference.n.to_string()),
+                &one.held.to_string(),
+                &row.unit,
+                &row.over,
+                one.verdict.name(),
+                reason,
+                &row.source,
+            ];
+            text += &fields.map(field).join(",");
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Formats a value with four significant digits, or the digits before the point if there are more.
+pub fn rounded(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = 3 - value.abs().log10().floor() as i32;
+    format!("{value:.*}", digits.clamp(0, 12) as usize)
+}
+
+/// Returns the table of claims of all targets for the page; empty without claims.
+fn claims_section(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> String {
+    let all: Vec<(&PublishedTarget, &JudgedClaim)> = targets
+        .iter()
+        .zip(evaluated)
+        .flat_map(|(target, evaluated)| evaluated.claims.iter().map(move |claim| (target, claim)))
+        .collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "\n<a id=\"claims\"></a>\n\n## Comparisons over repetitions\n\n\
+         Comparisons that papers report from one run or a few, repeated here over further inputs. Each pair of runs has the same input; the\n\
+         difference is positive if the pair agrees with the comparison. A comparison *holds* if the 95 % confidence interval of the mean\n\
+         difference is above 0, and is *open* if the interval includes 0: the published difference may be right, but these repetitions do not\n\
+         show it. Our runs follow the rules of the sections below, which are not the authors' programs, so that an open comparison is no\n\
+         statement about the authors' systems.\n\n\
+         | target | comparison | published | ours | mean difference (95 % interval) | pairs that agree | over | verdict |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
+    for (target, one) in all {
+        let row = &one.row;
+        let means = one.means.map_or(String::new(), |[a, b]| format!("{}, {}", rounded(a), rounded(b)));
+        let difference = one.difference.map_or(String::new(), |difference| {
+            let ends = difference.low.zip(difference.high);
+            let ends = ends.map_or(String::new(), |(low, high)| format!(" ({} to {})", rounded(low), rounded(high)));
+            format!("{}{ends} {}", rounded(difference.mean), row.unit).trim_end().to_owned()
+        });
+        let pairs = one.difference.map_or(String::new(), |difference| format!("{} of {}", one.held, difference.n));
+        let verdict = match &one.verdict {
+            ClaimVerdict::NotRun(cause) => format!("not run: {cause}"),
+            verdict => verdict.name().to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "| [{}](#{}) | {} | {} | {means} | {difference} | {pairs} | {} | {verdict} |",
+            target.name, target.name, row.claim, row.published, row.over
+        );
+    }
+    text
+}
+
 /// The columns of counts in tables of the page.
 fn count_cells(counts: [usize; 3]) -> String {
     let [within, outside, not_run] = counts;
@@ -92,9 +183,9 @@ fn count_cells(counts: [usize; 3]) -> String {
 }
 
 /// Returns the page about all targets in Markdown.
-pub fn page(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
+pub fn page(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> String {
     let of_kind = |judged: &[Judged], kind: NumberKind| counts(judged.iter().filter(|one| one.row.kind == kind));
-    let all: Vec<&Judged> = judged.iter().flatten().collect();
+    let all: Vec<&Judged> = evaluated.iter().flat_map(|evaluated| &evaluated.numbers).collect();
     let published = counts(all.iter().copied().filter(|one| one.row.kind == NumberKind::Published));
     let ran = published[0] + published[1];
     let mut text = String::from(
@@ -109,7 +200,8 @@ pub fn page(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
          | target | published: within | outside | not run | own and derived: within | outside | not run |\n|---|---|---|---|---|---|---|\n",
         published[0], published[2]
     );
-    for (target, judged) in targets.iter().zip(judged) {
+    for (target, evaluated) in targets.iter().zip(evaluated) {
+        let judged = &evaluated.numbers;
         let others = counts(judged.iter().filter(|one| one.row.kind != NumberKind::Published));
         let _ = writeln!(
             text,
@@ -124,8 +216,9 @@ pub fn page(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> String {
              same protocol. Only the first kind counts as published.\n\
              - `not run`: an input is missing, or differs from the declared one.\n\
              - Our value is a mean with a 95 % confidence interval where there are seeds.\n";
-    for (target, judged) in targets.iter().zip(judged) {
-        text += &section(target, judged);
+    text += &claims_section(targets, evaluated);
+    for (target, evaluated) in targets.iter().zip(evaluated) {
+        text += &section(target, &evaluated.numbers);
     }
     text + OWN_TARGETS
 }
@@ -143,6 +236,9 @@ for another trace, policy or rate needs no change of a plan:\n\n\
 | `unit`, `source` | texts |\n\
 | `tolerance` | `exact`, a distance (`0.01`), or a part of the value (`0.1 %`) |\n\
 | `kind` | `published`, `own` or `derived` |\n\n\
+A row of `claims.csv` compares two sides of a plan: `id`, `plan`, `with` (parameters of both sides, with the seeds of the pairs), `first`,\n\
+`order` (`<` or `>`), `second` (parameters of each side, or `values` and numbers), `reading`, and the texts `claim`, `published`, `unit`,\n\
+`over` (what differs between the pairs) and `source`.\n\n\
 `-o DIR` keeps the prepared inputs beside a copy of each plan, so that `plimsoll run` executes it in that folder.\n";
 
 /// Returns the section of a target.

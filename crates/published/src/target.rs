@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::claims::{self, ClaimRow};
 use super::numbers::{self, NumberRow};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::read_text;
@@ -110,6 +111,8 @@ pub struct PublishedTarget {
     pub reasons: Vec<MissReason>,
     /// The numbers.
     pub numbers: Vec<NumberRow>,
+    /// The claims.
+    pub claims: Vec<ClaimRow>,
 }
 
 impl PublishedTarget {
@@ -130,6 +133,13 @@ impl PublishedTarget {
             let problem = format!("'{}': '{}' is no plan of {}{hint}", row.id, row.plan, path.display());
             return Err(Error::trace(&table, 0, "plan", problem));
         }
+        let table = folder.join("claims.csv");
+        let claims = claims::read(&table)?;
+        if let Some(row) = claims.iter().find(|row| !row.plan.is_empty() && !plans.contains(&row.plan.as_str())) {
+            let hint = plimsoll_base::error::did_you_mean(&row.plan, plans.iter().copied());
+            let problem = format!("'{}': '{}' is no plan of {}{hint}", row.id, row.plan, path.display());
+            return Err(Error::trace(&table, 0, "plan", problem));
+        }
         let TargetFile { title, source, note, plan, input, parameter, reason } = file;
         let folder = folder.to_owned();
         Ok(PublishedTarget {
@@ -143,6 +153,7 @@ impl PublishedTarget {
             parameters: parameter,
             reasons: reason,
             numbers,
+            claims,
         })
     }
 

@@ -34,7 +34,7 @@ pub struct BundleContents {
     pub figures: String,
     /// The base of the plan's input paths: a folder in the bundle, with a trailing `/`.
     pub base: String,
-    /// The command that made the results, to be run in `base`, if they were not made from a plan.
+    /// The command that made the results, if they were not made from a plan. A replay is run in `base`.
     pub replay: Option<String>,
     /// Whether the folder contains runs, which `plimsoll compare` can compare.
     pub has_runs: bool,
@@ -97,6 +97,7 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     match (described, Manifest::alone(folder)?) {
         (None, Some((about, _))) if !folder.join(EXPERIMENT).exists() => {
             (packed.name, packed.question, packed.plan) = (about.name, about.question, about.plan);
+            packed.replay = about.command;
             read = Some(about.inputs.into_iter().map(|(name, digest)| (name, Some(digest))).collect());
         }
         (Some(described), _) => {

@@ -41,6 +41,9 @@ pub const FAILOVER: [&str; 2] = [Fated::TABLE, Recovered::TABLE];
 /// The folder of counterexamples of a plan.
 pub const COUNTEREXAMPLES: &str = "counterexamples";
 
+/// The folder of the targets of published results.
+pub const PUBLISHED_TARGETS: &str = "targets";
+
 /// The description of a bundle.
 pub const RO_CRATE: &str = "ro-crate-metadata.json";
 

@@ -29,6 +29,9 @@ pub struct Experiment {
     pub plan: String,
     /// The files that the plan reads, by their names in the plan, with their digests.
     pub inputs: BTreeMap<String, String>,
+    /// The command that makes the results, if they are not made from a plan.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub command: Option<String>,
 }
 
 /// The contents of the manifest.

@@ -83,6 +83,22 @@ impl PythonRandom {
         }
     }
 
+    /// Returns the positions that `sample(items, 2)` selects from `n` items. `n` must be at least 2.
+    pub fn sample_two(&mut self, n: usize) -> (usize, usize) {
+        let first = self.below(n);
+        // Up to this length Python moves the last item to the place of the selected one; above, it draws until the position is new.
+        if n <= 21 {
+            let second = self.below(n - 1);
+            return (first, if second == first { n - 1 } else { second });
+        }
+        loop {
+            let second = self.below(n);
+            if second != first {
+                return (first, second);
+            }
+        }
+    }
+
     /// Permutes `items` as `shuffle(items)` does.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
@@ -104,6 +120,9 @@ mod tests {
         let mut items = [0, 1, 2, 3, 4];
         PythonRandom::new(5).shuffle(&mut items);
         assert_eq!(items, [0, 1, 3, 2, 4]);
+        let mut random = PythonRandom::new(3);
+        // random.Random(3).sample(range(5), 2), twice, then of range(30).
+        assert_eq!([random.sample_two(5), random.sample_two(5), random.sample_two(30)], [(1, 4), (2, 3), (20, 18)]);
         let mut random = PythonRandom::new((1 << 40) + 7);
         assert_eq!((random.unit(), random.below(10)), (0.6137037779936511, 9));
     }

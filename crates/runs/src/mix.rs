@@ -48,7 +48,7 @@ pub fn fragments_of<'a>(
         None => known()?,
     };
     let pods = match placement {
-        Placement::KssFgd => Some(pods(&mut *open()?, cluster)?),
+        Placement::KssFgd | Placement::KssFgdExact => Some(pods(&mut *open()?, cluster)?),
         _ => None,
     };
     if let Some(hardware) = &mut cluster.hardware {

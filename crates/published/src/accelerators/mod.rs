@@ -47,6 +47,13 @@ pub struct RoundsPlan {
     /// Whether fractions are realised without rounds.
     #[serde(default)]
     pub ideal: bool,
+    /// The shortest time in seconds between two computations of fractions; absent: that of the simulator.
+    pub at_least_s: Option<u64>,
+    /// The search for bottlenecks of water filling.
+    #[serde(default)]
+    pub bottlenecks: BottleneckSearch,
+    /// The seed of the policy's own draws; absent: that of the run.
+    pub policy_seed: Option<u64>,
     /// The policy of a second run: the value `ratio` divides by the completion times of that run.
     pub against: Option<String>,
 }
@@ -59,6 +66,17 @@ pub enum RoundsSimulator {
     Gavel,
     /// Rounds of 120 s, 20 s lost after a gap.
     Shockwave,
+}
+
+/// The search for bottlenecks of water filling.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BottleneckSearch {
+    /// All jobs are final after one step, as in the published program for hierarchical policies.
+    #[default]
+    Published,
+    /// The jobs that cannot improve are final.
+    Intended,
 }
 
 /// Executes a plan under a policy with a seed. The values of the outcome are those of [`values`]; its jobs are those of the window.
@@ -106,13 +124,17 @@ pub fn run(
         RoundsSimulator::Shockwave => Options::shockwave(),
     };
     let round = plan.round_s.map_or(base.round, |seconds| Span(seconds * 1_000_000));
+    let at_least = plan.at_least_s.map_or(base.at_least, |seconds| Span(seconds * 1_000_000));
+    let bottlenecks = match plan.bottlenecks {
+        BottleneckSearch::Published => Bottlenecks::Published,
+        BottleneckSearch::Intended => Bottlenecks::Intended,
+    };
     let setup = RoundSetup {
         jobs: &jobs,
         table: &table,
         cluster: &cluster,
-        options: Options { seed, round, ..base },
-        // The search of the published program for bottlenecks stops after one step.
-        policy: PolicyOptions { seed, bottlenecks: Bottlenecks::Published, ..PolicyOptions::default() },
+        options: Options { seed, round, at_least, ..base },
+        policy: PolicyOptions { seed: plan.policy_seed.unwrap_or(seed), bottlenecks, ..PolicyOptions::default() },
         window,
         log_rounds: false,
     };
@@ -190,19 +212,22 @@ fn mean_ratio(outcome: &RoundOutcome, base: &RoundOutcome, window: JobWindow) ->
     ratios.iter().sum::<f64>() / ratios.len() as f64
 }
 
-/// Returns the mean running time of jobs alone in hours: on the first type (`alone_h`), and each on its fastest type (`fastest_h`).
-fn alone(jobs: &[TrainingJob], table: &Throughputs, types: &[&str]) -> Result<[(String, f64); 2]> {
-    let mut sums = [0.0; 2];
+/// Returns the running times of jobs alone in hours: the mean on the first type (`alone_h`), the mean and the largest one with each job on
+/// its fastest type (`fastest_h`, `longest_h`).
+fn alone(jobs: &[TrainingJob], table: &Throughputs, types: &[&str]) -> Result<[(String, f64); 3]> {
+    let (mut sums, mut longest) = ([0.0; 2], 0.0f64);
     for job in jobs {
         let rates: Result<Vec<f64>> =
             types.iter().map(|worker| Ok(table.alone(&job.job_type, job.scale, worker)?.per_s)).collect();
         let rates = rates?;
         let hours = |rate: f64| job.iterations as f64 / 1e6 / rate / 3600.0;
         sums[0] += hours(rates[0]);
-        sums[1] += hours(rates.iter().copied().fold(0.0, f64::max));
+        let shortest = hours(rates.iter().copied().fold(0.0, f64::max));
+        sums[1] += shortest;
+        longest = longest.max(shortest);
     }
     let mean = |at: usize| sums[at] / jobs.len() as f64;
-    Ok([("alone_h".to_owned(), mean(0)), ("fastest_h".to_owned(), mean(1))])
+    Ok([("alone_h".to_owned(), mean(0)), ("fastest_h".to_owned(), mean(1)), ("longest_h".to_owned(), longest)])
 }
 
 #[cfg(test)]

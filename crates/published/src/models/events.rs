@@ -3,6 +3,9 @@
 //! Events are arrivals and ends, and changes of queues. At each event every job that ran since the last one, for d seconds, gains
 //! max(d - c, 0) seconds of work, with c its cost of a start, whether it is stopped or not. The last stretch is free: if the
 //! remaining work of a job ends before the next event, the job ends there. Source: the simulator of Zhao et al., Muri, SIGCOMM 2022.
+//!
+//! Times are doubles, in the order of the published program. If the work of a job is computed by another order of multiplication, the mean
+//! completion time of its fourth trace under Tiresias with all submissions at 0 is 0.4 % lower.
 
 use super::order::{Order, SharingQueues};
 use super::{SharedJob, TimeSharing, select};
@@ -18,7 +21,7 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
     loop {
         let end = running.iter().map(|job| now + jobs[*job].left).min_by(f64::total_cmp);
         let arrival = jobs.get(arrived).map(|job| job.submit);
-        let change = queues.next_demotion(jobs).map(|until| now + until);
+        let change = queues.next_demotion(jobs, now);
         let Some(next) = [end, arrival, change].into_iter().flatten().min_by(f64::total_cmp) else { return };
         let ends_now = |end: f64| match order {
             Order::Tiresias => end <= next,
@@ -26,7 +29,7 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
         };
         for &at in &running {
             let job = &mut jobs[at];
-            job.ran += next - now;
+            job.ran = job.ran + next - now;
             if ends_now(now + job.left) {
                 job.end = Some(now + job.left);
                 job.running = false;
@@ -35,7 +38,7 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
             }
         }
         queues.remove_ended(jobs);
-        queues.demote(jobs);
+        queues.demote_once(jobs, next);
         now = next;
         while jobs.get(arrived).is_some_and(|job| job.submit <= now) {
             queues.push(arrived);

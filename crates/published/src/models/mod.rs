@@ -108,12 +108,13 @@ pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> R
     let has_deadlines = sheet.has("deadline_s");
     let mut jobs = Vec::new();
     for row in 0..sheet.rows() {
-        let work = sheet.number::<f64>(row, "iterations")? * sheet.number::<f64>(row, "iteration_ms")?;
+        // In the order of the published programs: the rounding of doubles decides ties between events.
+        let iteration_s = sheet.number::<f64>(row, "iteration_ms")? * plan.pace / 1000.0;
         let job = SharedJob {
             name: sheet.text(row, "job")?.to_owned(),
             gpus: sheet.number(row, "gpus")?,
             submit: sheet.number::<f64>(row, "submit_ms")? / 1000.0,
-            left: work * plan.pace / 1000.0,
+            left: sheet.number::<f64>(row, "iterations")? * iteration_s,
             cost: sheet.number::<f64>(row, "overhead_s")? * plan.cost,
             ran: 0.0,
             running: false,

@@ -63,6 +63,23 @@ impl SharingQueues {
         any
     }
 
+    /// As [`SharingQueues::demote`]; a job falls at most one queue, and jobs that fall together enter the next queue by submission. Times are
+    /// compared as doubles, as in the published program; a job that could not fall later than `now` falls.
+    pub fn demote_once(&mut self, jobs: &[SharedJob], now: f64) {
+        // From the last queue on, so that a job that falls is not visited again.
+        for (at, limit) in self.limits.iter().enumerate().rev() {
+            let reached = |job: &usize| {
+                let SharedJob { ran, gpus, running, .. } = jobs[*job];
+                let due = (limit / f64::from(gpus)).ceil() - ran + now;
+                ran * f64::from(gpus) >= *limit || (running && due <= now)
+            };
+            let (mut fallen, kept): (Vec<usize>, Vec<usize>) = self.queues[at].iter().partition(|job| reached(job));
+            fallen.sort_unstable();
+            self.queues[at] = kept;
+            self.queues[at + 1].extend(fallen);
+        }
+    }
+
     /// As [`SharingQueues::demote`]; jobs that fall together enter the next queue by falling numbers of GPUs.
     pub fn demote_large_first(&mut self, jobs: &[SharedJob]) {
         for (at, limit) in self.limits.iter().enumerate() {
@@ -107,12 +124,12 @@ impl SharingQueues {
         self.queues.iter().flatten().copied()
     }
 
-    /// Returns the time until a running job first reaches the limit of its queue, in whole seconds of its running time.
-    pub fn next_demotion(&self, jobs: &[SharedJob]) -> Option<f64> {
+    /// Returns the time at which a running job first reaches the limit of its queue, in whole seconds of its running time.
+    pub fn next_demotion(&self, jobs: &[SharedJob], now: f64) -> Option<f64> {
         let of_queue = |(limit, queue): (&f64, &Vec<usize>)| {
             let running = queue.iter().filter(|job| jobs[**job].running);
-            let until = |job: &usize| (limit / f64::from(jobs[*job].gpus)).ceil() - jobs[*job].ran;
-            running.map(until).min_by(f64::total_cmp)
+            let due = |job: &usize| (limit / f64::from(jobs[*job].gpus)).ceil() - jobs[*job].ran + now;
+            running.map(due).min_by(f64::total_cmp)
         };
         self.limits.iter().zip(&self.queues).filter_map(of_queue).min_by(f64::total_cmp)
     }

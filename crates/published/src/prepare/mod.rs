@@ -5,6 +5,7 @@
 
 mod accelerators;
 mod fgd;
+mod gavel_jobs;
 mod jobs;
 mod pai;
 mod sheet;
@@ -14,8 +15,9 @@ mod vtc;
 use std::path::{Path, PathBuf};
 
 use super::digest::{blake3_of, git_blob_of};
+use super::page::field as quoted;
 use super::parameters::Parameters;
-use super::target::TargetInput;
+use super::target::{PublishedTarget, TargetInput};
 use plimsoll_base::error::{Error, Result, either};
 pub use sheet::{TextSheet, write};
 
@@ -86,6 +88,32 @@ impl DataFolder<'_> {
     pub fn sheet(&self, relative: &str) -> Result<TextSheet> {
         TextSheet::read(&self.path(relative)?)
     }
+}
+
+/// Returns the declared inputs of targets as CSV: their source, the declared size and digest, and the BLAKE3 digest of the file, or the
+/// reason why it is not used. Errors: a file cannot be read.
+pub fn inputs_csv(targets: &[PublishedTarget], data: Option<&Path>) -> Result<String> {
+    let mut text = "target,path,source,declared_size,declared_digest,blake3,state\n".to_owned();
+    for target in targets {
+        let folder = DataFolder { folder: data, inputs: &target.inputs };
+        for input in &target.inputs {
+            let declared = match (&input.blake3, &input.git_blob) {
+                (Some(digest), _) => format!("blake3 {digest}"),
+                (None, Some(id)) => format!("git blob {id}"),
+                (None, None) => String::new(),
+            };
+            let (digest, state) = match folder.path(&input.path) {
+                Ok(path) => (blake3_of(&path)?, "used".to_owned()),
+                Err(Error::Mismatch { problem }) => (String::new(), problem),
+                Err(error) => return Err(error),
+            };
+            let size = input.size.map_or(String::new(), |size| size.to_string());
+            let fields = [&target.name, &input.path, &input.source, &size, &declared, &digest, &state];
+            text += &fields.map(|field| quoted(field)).join(",");
+            text.push('\n');
+        }
+    }
+    Ok(text)
 }
 
 /// Makes the inputs of a plan in a folder. Errors: an unknown rule, and those of the rule.

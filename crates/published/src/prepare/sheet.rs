@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::rows::open;
 
@@ -28,6 +31,17 @@ impl TextSheet {
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Returns the names of the columns.
+    pub fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    /// Returns a row for each row, drawn with replacement.
+    pub fn resampled(&self, seed: u64) -> Vec<usize> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        (0..self.rows.len()).map(|_| rng.random_range(0..self.rows.len() as u32) as usize).collect()
     }
 
     /// Returns whether there is a column with this name.

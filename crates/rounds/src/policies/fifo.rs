@@ -8,7 +8,8 @@
 //! - `sjf`: `fifo_perf` in order of the shortest remaining running time on the fastest type.
 //!
 //! The published `fifo` draws a type but uses the alphabetically last listed one; when that becomes full, the drawn one leaves the list. If
-//! another type left, all later jobs of the call are assigned to the full type and share it by priority ([`FifoType::Published`]).
+//! another type left, all later jobs of the call are assigned to the full type and share it by priority ([`FifoType::Published`]). A job
+//! with a rate of 0 on the type is passed over, after the draw.
 //!
 //! Source: Gavel's `fifo.py`. SJF is in no repository; it is defined here.
 
@@ -94,12 +95,17 @@ impl Policy for Fifo {
         // Worker types are listed in descending alphabetical order (v100, p100, k80).
         let mut listed: Vec<usize> = (0..n).rev().filter(|&j| free[j] > 0).collect();
         for at in waiting {
-            let fits = |j: usize| free[j] >= scale(at) && view.rate(at, j) > 0.0;
+            // The published program draws among all types with room, also those on which the job has a rate of 0.
+            let published = self.choice == FifoType::Published;
+            let fits = |j: usize| free[j] >= scale(at) && (published || view.rate(at, j) > 0.0);
             let room: Vec<usize> = (0..listed.len()).filter(|&position| fits(listed[position])).collect();
             let (Some(&last), Some(&most)) = (listed.last(), room.last()) else { break };
             let j = match self.choice {
                 FifoType::Published => {
                     let drawn = room[self.random.below(room.len())];
+                    if view.rate(at, last) == 0.0 {
+                        continue;
+                    }
                     if free[last] == scale(at) {
                         listed.remove(drawn);
                     }
@@ -143,10 +149,21 @@ impl Policy for Greedy {
         let mut running: Vec<(usize, usize)> = Vec::new();
         let mut waiting = queue.into_iter().peekable();
         while let Some(&at) = waiting.peek() {
-            let fits = |j: &usize| free[*j] >= view.jobs[at].scale && view.rate(at, *j) > 0.0;
+            let fits = |j: &usize| free[*j] >= view.jobs[at].scale;
             // Worker types are listed in descending alphabetical order: of equal rates the last listed is the alphabetically first.
             let best = (0..n).filter(fits).max_by(|&a, &b| view.rate(at, a).total_cmp(&view.rate(at, b)));
-            let Some(j) = best else { break };
+            let Some(j) = best else {
+                // The published program takes the head off the queue before it looks for room, so that the head is not paired.
+                if free.iter().any(|&free| free > 0) {
+                    waiting.next();
+                }
+                break;
+            };
+            if view.rate(at, j) == 0.0 {
+                // Room only on types where the job cannot run: it waits, and the next one is tried.
+                waiting.next();
+                continue;
+            }
             free[j] -= view.jobs[at].scale;
             targets.alone[at * n + j] = WHOLE;
             running.push((at, j));

@@ -2,7 +2,7 @@
 //!
 //! If the jobs fit, the isolated formula over single jobs. Otherwise jobs without a partner are paired at random: two are drawn, a draw of
 //! unequal scales is wasted, and there are at most as many draws as such jobs. A pair lasts until a member ends, or until the sum over types
-//! and members of (rate in the pair / rate alone) is below the threshold.
+//! and members of (rate in the pair / rate alone) is below the threshold; the sum is 0 if the pair cannot run on one of the types.
 
 use plimsoll_base::error::Result;
 
@@ -33,14 +33,14 @@ struct Gandiva {
 }
 
 impl Gandiva {
-    /// Returns the sum over types and members of the rate in the pair relative to the rate alone.
+    /// Returns the sum over types and members of the rate in the pair relative to the rate alone, or 0 if the pair has no rate on a type.
     fn gain(view: &View<'_>, a: usize, b: usize) -> f64 {
         let one = |j: usize| {
             let pair = view.rates.pair(view.jobs[a].kind, view.jobs[b].kind, j)?;
             let (x, y) = (view.rate(a, j), view.rate(b, j));
             (x > 0.0 && y > 0.0).then(|| pair.first.per_s / x + pair.second.per_s / y)
         };
-        (0..view.capacity.len()).filter_map(one).sum()
+        (0..view.capacity.len()).map(one).sum::<Option<f64>>().unwrap_or(0.0)
     }
 }
 
@@ -70,9 +70,7 @@ impl Policy for Gandiva {
             if single.len() < 2 {
                 break;
             }
-            let first = self.random.below(single.len());
-            let second = self.random.below(single.len() - 1);
-            let second = if second >= first { second + 1 } else { second };
+            let (first, second) = self.random.sample_two(single.len());
             let (a, b) = (single[first.min(second)], single[first.max(second)]);
             if view.jobs[a].scale == view.jobs[b].scale {
                 self.pairs.push([view.jobs[a].id, view.jobs[b].id]);

@@ -8,6 +8,8 @@
 //! `kss-fgd` is the rule of `fragmentation` with three departures: the mix has the most frequent pods up to 95 % of all, memory is
 //! ignored, and the growth is mapped to a whole score. A pod that requires other labels than those of a machine cannot use its devices.
 //!
+//! The rules with `-exact` in their names do not cut the per cents to whole numbers; scores that differ by less than 10^-6 per cent tie.
+//!
 //! Source: hkust-adsl/kubernetes-scheduler-simulator at 8f3d641 (Apache-2.0), as described in Weng et al., USENIX ATC 2023, 5 and 6. A
 //! score is cached per machine and demand until the machine changes.
 
@@ -44,6 +46,9 @@ pub(super) enum KssRule {
     BestFit,
     Fgd,
 }
+
+/// The scores of exact rules are whole multiples of this part of a per cent.
+const FINE: f64 = 1e6;
 
 /// A kind of pods: those with equal cores, devices and accepted machines.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,24 +153,36 @@ fn part_and_number(devices: u64) -> (u64, u64) {
 }
 
 /// The score of a growth of fragments, from 0 to 100: 50 without growth.
-fn score_of_growth(before: f64, after: f64) -> i32 {
-    (100.0 / (1.0 + (-(before - after) / 1000.0).exp())) as i32
+fn score_of_growth(before: f64, after: f64) -> f64 {
+    100.0 / (1.0 + (-(before - after) / 1000.0).exp())
 }
 
 /// The state of a rule of KSS besides free amounts.
 #[derive(Clone, Debug)]
 pub(super) struct Kss {
     pub rule: KssRule,
+    /// Whether scores keep their decimals.
+    exact: bool,
     /// The number of running tasks of each class on each machine. The class is the number of devices, or 0 for a part of one.
     classes: Vec<Vec<(u64, u32)>>,
     /// By demand, the score on each machine; -1 if it is not known.
-    scores: HashMap<Resources, Vec<i32>>,
+    scores: HashMap<Resources, Vec<i64>>,
     pub rng: Option<ChaCha8Rng>,
 }
 
 impl Kss {
     pub fn new(rule: KssRule) -> Kss {
-        Kss { rule, classes: Vec::new(), scores: HashMap::new(), rng: None }
+        Kss { rule, exact: false, classes: Vec::new(), scores: HashMap::new(), rng: None }
+    }
+
+    /// Creates the rule with scores that keep their decimals.
+    pub fn exact(rule: KssRule) -> Kss {
+        Kss { exact: true, ..Kss::new(rule) }
+    }
+
+    /// Returns a score in per cent as a whole number: cut, or in units of 1 / [`FINE`] for an exact rule.
+    fn integer_score(&self, score: f64) -> i64 {
+        if self.exact { (score * FINE).round() as i64 } else { score as i64 }
     }
 
     /// Forgets the scores on a machine that has changed.
@@ -205,7 +222,7 @@ impl Kss {
         }
         let mut known = self.scores.remove(&key).unwrap_or_default();
         known.resize(index.len(), -1);
-        let mut best: Option<(i32, usize)> = None;
+        let mut best: Option<(i64, usize)> = None;
         for machine in fitting {
             if known[machine] < 0 {
                 known[machine] = self.score(index, hardware, machine, need);
@@ -219,7 +236,7 @@ impl Kss {
     }
 
     /// Returns the score of a machine where the task fits.
-    pub fn score(&self, index: &Index, hardware: &Hardware, machine: usize, need: &[u64]) -> i32 {
+    pub fn score(&self, index: &Index, hardware: &Hardware, machine: usize, need: &[u64]) -> i64 {
         let Some(set) = hardware.sets.first() else { return 0 };
         let cores = |amounts: &[u64]| hardware.cores.map_or(0, |dim| amounts[dim]);
         let devices = set.numbers(machine);
@@ -229,14 +246,14 @@ impl Kss {
             KssRule::Random => 0,
             KssRule::DotProduct => {
                 let product = free as f64 / CORES * (ask as f64 / CORES) + total as f64 / GPUS * (gpu as f64 / GPUS);
-                (100.0 * (1.0 - product / 2.0)) as i32
+                self.integer_score(100.0 * (1.0 - product / 2.0))
             }
             KssRule::BestFit => {
                 let left = |free: u64, ask: u64, whole: f64| free.saturating_sub(ask) as f64 / whole * 0.5;
-                ((1.0 - (left(free, ask, CORES) + left(total, gpu, GPUS))) * 100.0) as i32
+                self.integer_score((1.0 - (left(free, ask, CORES) + left(total, gpu, GPUS))) * 100.0)
             }
-            KssRule::Clustering => self.clustering(machine, total, gpu),
-            KssRule::Packing => packing(devices, gpu),
+            KssRule::Clustering => self.clustering(machine, total, gpu).into(),
+            KssRule::Packing => packing(devices, gpu).into(),
             KssRule::Fgd => {
                 let best = self
                     .growth_scores(hardware, machine, free, need)
@@ -270,7 +287,7 @@ impl Kss {
         machine: usize,
         free: u64,
         need: &'a [u64],
-    ) -> impl Iterator<Item = (usize, i32)> + 'a {
+    ) -> impl Iterator<Item = (usize, i64)> + 'a {
         let (mix, set) = (&hardware.pods, &hardware.sets[0]);
         let devices = set.numbers(machine);
         let before = mix.fragments(machine, free, devices);
@@ -286,7 +303,7 @@ impl Kss {
                     let whole = devices.iter_mut().filter(|free| u64::from(**free) == WHOLE);
                     whole.take(number as usize).for_each(|free| *free = 0);
                 }
-                (device, score_of_growth(before, mix.fragments(machine, left, &devices)))
+                (device, self.integer_score(score_of_growth(before, mix.fragments(machine, left, &devices))))
             },
         )
     }

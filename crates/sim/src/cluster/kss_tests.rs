@@ -55,15 +55,27 @@ fn growth_of_fragments_becomes_a_whole_score() {
     assert_eq!(kss.find(&index, &hardware, &[2000, 500], Scope::default()), Some(1), "a tie selects the lower index");
     assert_eq!(scores(&kss, [2000, 400]), [44, 56, 59], "two cores and 400 of a device");
     assert_eq!(kss.find(&index, &hardware, &[2000, 400], Scope::default()), Some(2));
-    let growth: Vec<(usize, i32)> = kss.growth_scores(&hardware, 2, 16_000, &[2000, 400]).collect();
+    let growth: Vec<(usize, i64)> = kss.growth_scores(&hardware, 2, 16_000, &[2000, 400]).collect();
     assert_eq!(growth, [(0, 56), (1, 59)]);
     assert_eq!(scores(&kss, [4000, 1000])[..2], [54, 54], "four cores and a device");
     assert_eq!(kss.find(&index, &hardware, &[4000, 1000], Scope::default()), Some(0));
     assert_eq!(scores(&kss, [1000, 0]), [50, 50, 50], "no growth");
     // The limits of the scores 54 and 50.
-    let score = |decrease: f64| score_of_growth(1000.0, 1000.0 - decrease);
+    let score = |decrease: f64| score_of_growth(1000.0, 1000.0 - decrease) as i64;
     assert_eq!([160.3, 160.4, 200.6, 200.7].map(score), [53, 54, 54, 55]);
     assert_eq!([0.0, 40.0, -1.0].map(score), [50, 50, 49]);
+}
+
+/// With decimals, a decrease of fragments by 350 is better than one by 200, also where both are cut to the same per cent.
+#[test]
+fn exact_scores_keep_their_decimals() {
+    let nodes: [Node; 2] = [(16_000, &[1000, 500], &[]), (16_000, &[500, 400], &[])];
+    let (_, index, hardware) = state(KssRule::Fgd, &nodes, mix());
+    let kss = Kss::exact(KssRule::Fgd);
+    let scores: Vec<i64> = (0..2).map(|machine| kss.score(&index, &hardware, machine, &[2000, 500])).collect();
+    assert_eq!(scores, [58_661_758; 2], "fragments fall by 350 on both, which ties");
+    let kss = Kss::exact(KssRule::BestFit);
+    assert_eq!(kss.score(&index, &hardware, 0, &[8000, 500]), 90_625_000, "100 (1 - 8/128/2 - 1/8/2)");
 }
 
 #[test]
@@ -75,7 +87,7 @@ fn scores_of_the_other_rules_are_those_of_the_source() {
         (40_000, &[1000, 600, 0, 0], &[400, 2000]),
         (96_000, &[0, 0, 0, 0, 1000, 1000, 1000, 1000], &[4000]),
     ];
-    let cases: [(KssRule, [u64; 2], [i32; 5]); 10] = [
+    let cases: [(KssRule, [u64; 2], [i64; 5]); 10] = [
         (KssRule::BestFit, [8000, 500], [18, 24, 71, 80, 43]),
         (KssRule::DotProduct, [8000, 500], [94, 94, 97, 98, 96]),
         (KssRule::Packing, [8000, 500], [25, 49, 95, 94, 49]),
@@ -89,7 +101,7 @@ fn scores_of_the_other_rules_are_those_of_the_source() {
     ];
     for (rule, need, expected) in cases {
         let (kss, index, hardware) = state(rule, &nodes, mix());
-        let scores: Vec<i32> = (0..5).map(|machine| kss.score(&index, &hardware, machine, &need)).collect();
+        let scores: Vec<i64> = (0..5).map(|machine| kss.score(&index, &hardware, machine, &need)).collect();
         assert_eq!(scores, expected, "{rule:?} {need:?}");
     }
 }

@@ -42,6 +42,11 @@ impl Guide {
     pub fn kss(rule: KssRule) -> Guide {
         Guide::Kss(Box::new(Kss::new(rule)))
     }
+
+    /// Creates the search of a rule of KSS with scores that keep their decimals.
+    pub fn kss_exact(rule: KssRule) -> Guide {
+        Guide::Kss(Box::new(Kss::exact(rule)))
+    }
 }
 
 /// The free amounts of every machine.

@@ -76,6 +76,8 @@ rules! {
     KssBestFit "kss-best-fit": "the least cores and devices left, in whole per cents", KSS,
         |_, _| Guide::kss(KssRule::BestFit);
     KssFgd "kss-fgd": "the lowest growth of fragments, in whole per cents", KSS, |_, _| Guide::kss(KssRule::Fgd);
+    KssBestFitExact "kss-best-fit-exact": "`kss-best-fit` without rounding", KSS, |_, _| Guide::kss_exact(KssRule::BestFit);
+    KssFgdExact "kss-fgd-exact": "`kss-fgd` without rounding", KSS, |_, _| Guide::kss_exact(KssRule::Fgd);
 }
 
 impl Default for Placement {
@@ -169,7 +171,7 @@ mod tests {
         }
         let message = "tetris".parse::<Placement>().expect_err("no such rule").to_string();
         assert!(
-            message.ends_with("dot-product, random, fgd, kss-random, kss-dot-product, kss-gpu-clustering, kss-gpu-packing, kss-best-fit or kss-fgd")
+            message.ends_with("dot-product, random, fgd, kss-random, kss-dot-product, kss-gpu-clustering, kss-gpu-packing, kss-best-fit, kss-fgd, kss-best-fit-exact or kss-fgd-exact")
         );
     }
 }

@@ -1,13 +1,18 @@
 //! `plimsoll published`: numbers of other groups beside ours, with a verdict on each.
 
+mod folder;
+
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_published::{
-    Judged, NumberKind, NumberVerdict, PublishedTarget, TargetProgress, counts, csv, evaluate, page, targets,
+    ClaimVerdict, Evaluated, Judged, NumberKind, NumberVerdict, PublishedTarget, TargetProgress, claims_csv, counts,
+    csv, evaluate, page, rounded, targets,
 };
+
+use folder::PublishedFolder;
 
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
@@ -15,7 +20,6 @@ use super::{Context, Format, Stop, pool, print, screen, threads};
 use crate::error::{Error, Result};
 use crate::experiment::published::PlanRunner;
 use crate::output::file::write_whole;
-use crate::output::folder::check_output;
 use crate::output::numbers::{count, number};
 
 /// Reproduce numbers of other groups, and say which are within their tolerance
@@ -36,7 +40,7 @@ pub struct Args {
     /// The folder of input files that are not part of the repository
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The folder for the table of numbers and for the inputs of all plans
+    /// The folder for the results (tables of verdicts, which `plimsoll bundle` packs) and for the inputs of all plans
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Write the page about all targets to this file
@@ -45,6 +49,9 @@ pub struct Args {
     /// The folder of targets
     #[arg(long, value_name = "DIR", default_value = "experiments/published")]
     targets: PathBuf,
+    /// Print the comparisons over repetitions instead of the numbers
+    #[arg(long)]
+    claims: bool,
     /// Threads [default: all cores]
     #[arg(long, short = 'j', value_name = "N")]
     jobs: Option<usize>,
@@ -85,9 +92,8 @@ impl TargetProgress for ProgressLines<'_> {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    if let Some(folder) = &args.output {
-        check_output("--output", folder)?;
-    }
+    let started = Instant::now();
+    let results = args.output.as_deref().map(PublishedFolder::lock).transpose()?;
     if let Some(folder) = args.data.as_ref().filter(|folder| !folder.is_dir()) {
         return Err(Error::plan("--data", format!("'{}'", folder.display()), "a folder"));
     }
@@ -105,26 +111,84 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let quiet = context.quiet || context.warnings.is_some();
     let (planned, finished) = Default::default();
     let progress = ProgressLines { quiet, stop: &stop, planned, finished, last: Mutex::new(Instant::now()) };
-    let judged =
-        pool(threads(args.jobs)?)?.install(|| evaluate(&targets, args.data.as_deref(), &work, &runner, &progress))?;
-    let table = csv(&targets, &judged);
-    if let Some(folder) = &args.output {
-        write_whole(&folder.join("published.csv"), table.as_bytes())?;
+    let threads = threads(args.jobs)?;
+    let evaluated = pool(threads)?.install(|| evaluate(&targets, args.data.as_deref(), &work, &runner, &progress))?;
+    if let Some(results) = &results {
+        let inputs = (args.data.as_deref(), args.names.as_slice());
+        results.write((&targets, &evaluated), inputs, (context, threads, started))?;
     }
     if let Some(file) = &args.page {
-        write_whole(file, page(&targets, &judged).as_bytes())?;
+        write_whole(file, page(&targets, &evaluated).as_bytes())?;
     }
-    match args.format {
-        Format::Csv => print::out(&table),
-        Format::Json => print::out(&json(&targets, &judged)?),
-        format => print::out(&text(&targets, &judged, !args.names.is_empty()).render(format)),
+    match (args.format, args.claims) {
+        (Format::Csv, true) => print::out(&claims_csv(&targets, &evaluated)),
+        (Format::Csv, false) => print::out(&csv(&targets, &evaluated)),
+        (Format::Json, true) => print::json(&claims_json(&targets, &evaluated)),
+        (Format::Json, false) => print::out(&json(&targets, &evaluated)?),
+        (format, true) => print::out(&claims_text(&targets, &evaluated).render(format)),
+        (format, false) => {
+            let mut shown = text(&targets, &evaluated, !args.names.is_empty());
+            if evaluated.iter().any(|evaluated| !evaluated.claims.is_empty()) {
+                shown += "\n";
+                shown += claims_text(&targets, &evaluated);
+            }
+            print::out(&shown.render(format))
+        }
     }
 }
 
 /// The maximum number of numbers outside of their tolerance in the text.
 const MOST: usize = 20;
 
-fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Printout {
+/// Returns the table of comparisons.
+fn claims_text(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> Printout {
+    let names = ["target", "comparison", "pairs that agree", "mean difference", "95 % interval", "verdict"];
+    let side = |at: usize| if at < 2 { Alignment::Left } else { Alignment::Right };
+    let header = names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), side(at))).collect();
+    let mut rows = Vec::new();
+    for (target, evaluated) in targets.iter().zip(evaluated) {
+        for one in &evaluated.claims {
+            let difference = one.difference;
+            let pairs = difference.map_or(String::new(), |all| format!("{} of {}", one.held, all.n));
+            let mean = difference.map_or(String::new(), |all| format!("{} {}", rounded(all.mean), one.row.unit));
+            let ends = difference.and_then(|all| all.low.zip(all.high));
+            let ends = ends.map_or(String::new(), |(low, high)| format!("{} to {}", rounded(low), rounded(high)));
+            let verdict = one.verdict.name().to_owned();
+            rows.push(vec![
+                target.name.clone(),
+                one.row.claim.clone(),
+                pairs,
+                mean.trim_end().to_owned(),
+                ends,
+                verdict,
+            ]);
+        }
+    }
+    Printout::from(Grid::new(header, rows))
+}
+
+/// Returns the comparisons as JSON.
+fn claims_json(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> serde_json::Value {
+    let mut all = Vec::new();
+    for (target, evaluated) in targets.iter().zip(evaluated) {
+        for one in &evaluated.claims {
+            let reason = match &one.verdict {
+                ClaimVerdict::NotRun(cause) => cause.as_str(),
+                _ => "",
+            };
+            all.push(serde_json::json!({
+                "target": target.name, "id": one.row.id, "claim": one.row.claim, "published": one.row.published,
+                "means": one.means, "difference": one.difference.map(|all| all.mean),
+                "low": one.difference.and_then(|all| all.low), "high": one.difference.and_then(|all| all.high),
+                "pairs": one.difference.map(|all| all.n), "held": one.held, "unit": one.row.unit, "over": one.row.over,
+                "verdict": one.verdict.name(), "reason": reason, "source": one.row.source,
+            }));
+        }
+    }
+    serde_json::Value::Array(all)
+}
+
+fn text(targets: &[PublishedTarget], evaluated: &[Evaluated], all: bool) -> Printout {
     let header = |names: &[&str]| -> Vec<(String, Alignment)> {
         let side = |at: usize| if at == 0 { Alignment::Left } else { Alignment::Right };
         names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), side(at))).collect()
@@ -133,11 +197,13 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
         counts(judged.iter().filter(|one| (one.row.kind == NumberKind::Published) == published))
     };
     let mut text = Printout::default();
-    let row = |(target, judged): (&PublishedTarget, &Vec<Judged>)| {
+    let judged: Vec<&Judged> = evaluated.iter().flat_map(|evaluated| &evaluated.numbers).collect();
+    let row = |(target, evaluated): (&PublishedTarget, &Evaluated)| {
+        let judged = &evaluated.numbers;
         let numbers = of_kind(judged, true).into_iter().chain(of_kind(judged, false));
         std::iter::once(target.name.clone()).chain(numbers.map(|number| number.to_string())).collect()
     };
-    let mut rows: Vec<Vec<String>> = targets.iter().zip(judged).map(row).collect();
+    let mut rows: Vec<Vec<String>> = targets.iter().zip(evaluated).map(row).collect();
     if targets.len() > 1 {
         let sum = |at: usize| rows.iter().filter_map(|row| row[at].parse::<usize>().ok()).sum::<usize>().to_string();
         rows.push(std::iter::once("all".to_owned()).chain((1..7).map(sum)).collect());
@@ -153,7 +219,7 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
     };
     let names = ["number", "ours", "published", "tolerance", "verdict"];
     let shown = |one: &&Judged| all || one.verdict == NumberVerdict::Outside;
-    let lines: Vec<Vec<String>> = judged.iter().flatten().filter(shown).map(line).collect();
+    let lines: Vec<Vec<String>> = judged.iter().copied().filter(shown).map(line).collect();
     let hidden = if all { 0 } else { lines.len().saturating_sub(MOST) };
     if !lines.is_empty() {
         text += "\n";
@@ -163,12 +229,11 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
         text += paragraphs(&format!("{} more outside; --format csv prints all", hidden));
     }
     let outside = |one: &&Judged| one.verdict == NumberVerdict::Outside;
-    for one in judged.iter().flatten().filter(outside).take(MOST) {
+    for one in judged.iter().copied().filter(outside).take(MOST) {
         text += paragraphs(&format!("{}: {}", one.row.id, one.reason));
     }
     let causes: std::collections::BTreeSet<&str> = judged
         .iter()
-        .flatten()
         .filter(|one| matches!(one.verdict, NumberVerdict::NotRun(_)))
         .map(|one| one.reason.as_str())
         .collect();
@@ -178,7 +243,7 @@ fn text(targets: &[PublishedTarget], judged: &[Vec<Judged>], all: bool) -> Print
     text
 }
 
-fn json(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> Result<String> {
+fn json(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> Result<String> {
     let one = |target: &PublishedTarget, one: &Judged| {
         serde_json::json!({
             "target": target.name, "id": one.row.id, "ours": one.ours.map(|ours| ours.mean),
@@ -189,8 +254,8 @@ fn json(targets: &[PublishedTarget], judged: &[Vec<Judged>]) -> Result<String> {
     };
     let all: Vec<serde_json::Value> = targets
         .iter()
-        .zip(judged)
-        .flat_map(|(target, judged)| judged.iter().map(move |row| one(target, row)))
+        .zip(evaluated)
+        .flat_map(|(target, evaluated)| evaluated.numbers.iter().map(move |row| one(target, row)))
         .collect();
     let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
     Ok(text + "\n")
