@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The sources of the program, below the root of the workspace.
-const SOURCES: [&str; 4] = ["crates", "src", "Cargo.toml", "Cargo.lock"];
+const SOURCES: [&str; 5] = ["crates", "page", "src", "Cargo.toml", "Cargo.lock"];
 
 /// The packages that use this script, with their folders and the root of the workspace seen from there.
 const PACKAGES: [(&str, &str, &str); 2] =

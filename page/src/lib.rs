@@ -61,7 +61,7 @@ static VERSION_SECTION: [u8; env!("CARGO_PKG_VERSION").len()] = bytes(env!("CARG
 #[cfg_attr(target_family = "wasm", unsafe(link_section = "plimsoll-commit"))]
 static COMMIT_SECTION: [u8; COMMIT.len()] = bytes(COMMIT);
 
-/// Gives the input this length and returns its address.
+/// Resizes the buffer for input and returns its address.
 #[unsafe(no_mangle)]
 pub extern "C" fn allocate(length: usize) -> *mut u8 {
     MODULE.with_borrow_mut(|module| {

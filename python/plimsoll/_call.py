@@ -240,11 +240,16 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
             text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() and path.suffix == ".toml" else ""
             listed = "".join(re.findall(r"^\s*policies\s*=\s*\[(.*?)\]", text, re.DOTALL | re.MULTILINE))
             names_of([name for name in sorted(names) if f'"{name}"' in listed], frames.own)
-            functions = set(re.findall(r'\bfunction\s*=\s*"([^"]*)"', text))
-            for name in sorted(metrics & functions):
-                metric_of(name, frames)
+            registered_functions(text, frames)
         return path, None
     raise TypeError(f"{kind}: a value of type {type(what).__name__} is not accepted; expected a path or a dict")
+
+
+def registered_functions(plan: str, frames: Frames) -> None:
+    """Adds the metrics of installed packages that the text of a plan names to those of the call."""
+    functions = {name for _, name in re.findall(r"""\bfunction\s*=\s*(["'])(.*?)\1""", plan)}
+    for name in sorted(registered_names(METRICS) & functions):
+        metric_of(name, frames)
 
 
 def framed(value: Any, frames: Frames, key: str) -> Any:

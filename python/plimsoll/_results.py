@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _plimsoll
-from ._call import Frames, Kept, call, options, text
+from ._call import Frames, Kept, call, options, registered_functions, text
 from ._declared import ResultTables
 from ._errors import InputError
 from ._metrics import Metric
@@ -168,6 +168,7 @@ class Results(ResultTables):
         names_of([one for one in given_own if not isinstance(one, Metric)], frames.own)
         known = {one.name for one in frames.own}
         frames.own += [one for one in given_own if isinstance(one, Metric)]
+        registered_functions(self.about.get("plan", ""), frames)
         # Policies of installed packages are known by their names.
         names_of([name for name in self.about.get("policies", []) if name not in known], frames.own)
         return json.loads(call(["why", "--format=json", *options(given), "--", self.folder, text(job, "job")], frames=frames))

@@ -84,6 +84,7 @@ def test_metrics_of_installed_packages_have_names(folder, monkeypatch):
     Path("p.toml").write_text(
         'name = "p"\npolicies = ["fifo"]\ncluster.machines = "1x1c"\nworkload.trace = "jobs.csv"\n[metric.jobs_of]\nfunction = "jobs-of"\n'
     )
-    [row] = rows(plimsoll.run("p.toml", out="q", quiet=True), "runs")
-    assert row["jobs_of"] == 4
+    found = plimsoll.run("p.toml", out="q", quiet=True)
+    assert [row["jobs_of"] for row in rows(found, "runs")] == [4]
+    assert found.why("d")["jobs"][0]["wait_us"] == 390_000_000
     sys.modules.pop("measures", None)

@@ -25,7 +25,7 @@ use crate::output::{files, gallery, overview, page};
 #[command(after_help = "Examples:
   plimsoll report results/facebook
   plimsoll report results/facebook --stories 100   # with explanations of waits
-  plimsoll report results/facebook --simulate      # with simulations inside the page
+  plimsoll report results/facebook --simulate      # with simulations in it
   plimsoll report results/mine && xdg-open results/mine/report.html")]
 pub struct Args {
     /// A folder that `run` or `replay -o` has written
@@ -35,7 +35,7 @@ pub struct Args {
     stories: usize,
     /// Also let the reader simulate the first run with other machines, weights, load and policies: includes the engine, a
     /// WebAssembly module [default: plimsoll_page.wasm beside the program or in target/wasm32-unknown-unknown/page]
-    #[arg(long, value_name = "ENGINE.wasm", num_args = 0..=1)]
+    #[arg(long, value_name = "ENGINE.wasm", num_args = 0..=1, require_equals = true)]
     simulate: Option<Option<PathBuf>>,
 }
 
@@ -60,7 +60,7 @@ const DRAWN: &[&str] = &[files::FIGURES, files::REPORT];
 fn stories(folder: &Path, most: usize, context: &Context) -> Result<Vec<JobStory>> {
     let whole = Whole::open(folder)?;
     let Some(results) = whole.alone() else {
-        let expected = "the folder of a cell (cell=NAME): the report of a sweep has no jobs";
+        let expected = "results of a plan without a sweep: the report of a sweep has no jobs";
         return Err(Error::plan("--stories", most, expected));
     };
     let study = stored::study(folder, context)?;
@@ -113,7 +113,7 @@ fn stories(folder: &Path, most: usize, context: &Context) -> Result<Vec<JobStory
 fn simulator(folder: &Path, engine: Option<&Path>, context: &Context) -> Result<SimulatorData> {
     let whole = Whole::open(folder)?;
     let Some(results) = whole.alone() else {
-        let expected = "the folder of a cell (cell=NAME): a page simulates one plan";
+        let expected = "results of a plan without a sweep: a page simulates one plan";
         return Err(Error::plan("--simulate", "a sweep", expected));
     };
     let module = read_module(engine)?;

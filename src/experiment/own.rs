@@ -70,7 +70,7 @@ fn own_metric(name: &str, file: &MetricFile, dims: &[Dim], registry: &Registry) 
                 let expected = "a metric of the program: in Python, plimsoll.metric(...), or one that an installed package registers";
                 Error::plan(key("function"), format!("'{function}'"), expected)
             })?;
-            Ok(OwnMetric::of_function(column(format!("the function {function}")), found.clone()))
+            Ok(OwnMetric::from_function(column(format!("the function {function}")), found.clone()))
         }
         (expr, _) => {
             let given = if expr.is_some() { "'expr' and 'function'" } else { "neither 'expr' nor 'function'" };

@@ -238,6 +238,7 @@ pub fn simulator(
         let weight = weights.uniform(weights.class_of(name) as usize)?;
         Some((name.clone(), weight as f64 / WEIGHT_ONE as f64))
     };
+    let shown: Option<Vec<(String, f64)>> = users.iter().take(USERS_MOST).map(weight).collect();
     let machines = plan.cluster.groups.iter().map(|group| {
         let amounts: Vec<String> = group.capacity.iter().map(|(dim, amount)| dim.display(*amount)).collect();
         (amounts.join(", "), group.count)
@@ -251,8 +252,8 @@ pub fn simulator(
         load: whole.factor(&mut *run.source()?).ok().map(|billionths| billionths as f64 / 1e9),
         machines: machines.collect(),
         machines_fixed: machines_fixed.map(str::to_owned),
-        // Weights by resource have no control.
-        users: users.iter().take(USERS_MOST).map(weight).collect::<Option<_>>().unwrap_or_default(),
+        weights_fixed: shown.is_none().then(|| "they differ by resource".to_owned()),
+        users: shown.unwrap_or_default(),
         user_count: users.len() as u64,
         tasks,
     };

@@ -75,7 +75,7 @@ fn rows_equal_those_of_ordinary_runs() {
             compare(&format!("{plan}, policy {policy}"), &study, policy, input);
             seen += 1;
         }
-        assert!(seen > 0, "{plan}");
+        assert_eq!(seen, policies, "{plan}");
     }
 }
 

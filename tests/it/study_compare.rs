@@ -124,7 +124,7 @@ fn one_policy_is_compared_from_cell_to_cell() {
     let place = Scratch::new(&SWEEP.replace("policies = [\"drf\", \"fifo\"]", "policies = [\"drf\"]"));
     place.run("out", &[]);
     let page = std::fs::read_to_string(place.path("out/report.html")).expect("it was written");
-    assert!(page.contains("Mean completion time under drf, against mean-2.0: "), "{page:.3000}");
+    assert!(page.contains("Mean completion time under drf, against arrival mean 2 s: "), "{page:.3000}");
     // With one seed there is no test, no mark, and no claim.
     place.run("one", &["--set", "seeds=1"]);
     let page = std::fs::read_to_string(place.path("one/report.html")).expect("it was written");

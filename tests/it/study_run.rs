@@ -174,7 +174,7 @@ fn every_axis_is_a_typed_column_and_differences_have_intervals() {
     // The page has, in this order, the answer in words, its table, the figures, and all other results.
     let marks = [
         "Mean completion time under fifo, against drf: ",
-        "Mean completion time: difference from drf",
+        "Mean completion time, in seconds: difference from drf",
         "<figure",
         "id=\"results\"",
     ];
@@ -382,7 +382,7 @@ fn a_run_in_which_no_task_starts_fails_with_its_tables() {
     let output = run(&mut place.command("out", &tight));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let message = said(&output);
-    assert!(message.contains("error: no task ever started under mean-2.0, drf, seed 1 ("), "{message}");
+    assert!(message.contains("error: no task ever started under arrival mean 2 s, drf, seed 1 ("), "{message}");
     assert!(message.contains("too large for any machine") && message.contains("and 3 runs more"), "{message}");
     assert!(Table::Runs.path(&place.path("out/cell=mean-2.0"), "drf", 0).exists(), "the tables are written");
     assert!(place.path("out/report.html").exists(), "the report is drawn");

@@ -34,7 +34,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(values: &[u64]) -> Counts {
+    fn from_values(values: &[u64]) -> Counts {
         let mut counts = Counts::default();
         values.iter().for_each(|value| counts.add(*value));
         counts
@@ -98,13 +98,13 @@ impl LogHistogram {
         match &mut self.counts {
             None if self.values.len() < Self::EXACT as usize => self.values.push(value),
             Some(counts) => counts.add(value),
-            None => self.count_from_now_on(value),
+            None => self.start_counting(value),
         }
     }
 
     #[cold]
-    fn count_from_now_on(&mut self, value: u64) {
-        let mut counts = Counts::of(&std::mem::take(&mut self.values));
+    fn start_counting(&mut self, value: u64) {
+        let mut counts = Counts::from_values(&std::mem::take(&mut self.values));
         counts.add(value);
         self.counts = Some(counts);
     }
@@ -153,7 +153,7 @@ impl LogHistogram {
     pub fn buckets(&self) -> Vec<HistogramBucket> {
         match &self.counts {
             Some(counts) => counts.buckets().collect(),
-            None => Counts::of(&self.values).buckets().collect(),
+            None => Counts::from_values(&self.values).buckets().collect(),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_base::error::Result;
+use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::{Dim, Span, Time};
 use plimsoll_metrics::{Measure, Run, RunLog, Window, runs_columns};
 use plimsoll_policies::RunEnvironment;
 use plimsoll_sim::books::Weights;
 use plimsoll_sim::cluster::Cluster;
 use plimsoll_sim::engine::{Engine, Options, RunContext};
-use plimsoll_sim::workload::{CsvTrace, Following, Input, Scaled, SharedRows, Source, WithServices};
+use plimsoll_sim::workload::{CsvTrace, Following, Input, Names, Scaled, SharedRows, Source, WithServices};
 
 use crate::recorder::PageRecorder;
 use crate::request::{PageChanges, PageRequest};
@@ -25,6 +25,8 @@ pub struct PageEngine {
     request: PageRequest,
     input: Input,
     rows: Option<SharedRows>,
+    /// The users of the rows; `None` if not all rows were read.
+    users: Option<Names>,
 }
 
 impl PageEngine {
@@ -33,7 +35,8 @@ impl PageEngine {
         let input = Input::Bytes(PathBuf::from("the workload"), trace.into());
         let mut source = CsvTrace::declaring(&input, &request.resources)?;
         let rows = SharedRows::read(&mut source, Time::NEVER, &mut |_| Ok(true))?;
-        Ok(PageEngine { request, input, rows })
+        let users = rows.is_some().then(|| source.users().clone());
+        Ok(PageEngine { request, input, rows, users })
     }
 
     /// Returns the request.
@@ -104,7 +107,16 @@ impl PageEngine {
             }
             None => Weights::default(),
         };
-        let weights = weights.with_scalars(changes.scalars()?);
+        let scalars = changes.scalars()?;
+        let of_services = |name: &str| self.request.services.iter().any(|service| service.user == name);
+        let unknown = |(name, _): &&(&str, u64)| {
+            self.users.as_ref().is_some_and(|users| users.id(name).is_none()) && !of_services(name)
+        };
+        if let (Some((name, _)), Some(users)) = (scalars.iter().find(unknown), &self.users) {
+            let hint = did_you_mean(name, users.iter());
+            return Err(Error::plan("weights", format!("'{name}'"), format!("a user of the workload{hint}")));
+        }
+        let weights = weights.with_scalars(scalars);
         Ok(RunEnvironment { cluster, weights })
     }
 }

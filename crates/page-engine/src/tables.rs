@@ -25,7 +25,7 @@ impl CsvText {
         text
     }
 
-    /// Adds a row. Memory takes every row, and `csv` reports only rows of different lengths.
+    /// Adds a row. Writing to memory cannot fail, and all rows have the length of the header.
     pub fn row<'c>(&mut self, cells: impl IntoIterator<Item = Cell<'c>>) {
         let fields = cells.into_iter().map(|cell| match cell {
             Cell::Null => String::new(),

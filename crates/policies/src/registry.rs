@@ -116,7 +116,7 @@ fn table<T: Clone>(tables: Option<&[(String, T)]>, kind: &str, policy: &str, nam
     })
 }
 
-/// What a program can use: the built-in policies, which are in a catalogue, and its own policies and metrics.
+/// The policies and metrics that a program can use: built-in policies, which are in a catalogue, and its own policies and metrics.
 #[derive(Clone)]
 pub struct Registry {
     catalogue: Catalogue,

@@ -99,7 +99,7 @@ pub struct JudgedClaim {
     pub means: Option<[f64; 2]>,
     /// The mean difference in the direction of the claim (positive if it holds), with its 95 % confidence interval.
     pub difference: Option<Interval>,
-    /// The number of pairs in which the claim holds.
+    /// The number of pairs with the order of the claim.
     pub held: usize,
     /// The verdict.
     pub verdict: ClaimVerdict,
@@ -160,11 +160,16 @@ pub fn read(path: &Path) -> Result<Vec<ClaimRow>> {
         let side = |column: &str, text: &str| match text.strip_prefix("values ") {
             Some(values) if written.plan.is_empty() => {
                 let number = |text: &str| {
-                    text.parse().map_err(|_| wrong(column, format!("'{text}': expected numbers separated by blanks")))
+                    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+                    number.ok_or_else(|| wrong(column, format!("'{text}': expected numbers separated by blanks")))
                 };
                 values.split_whitespace().map(number).collect::<Result<Vec<f64>>>().map(ClaimSide::Values)
             }
-            _ => Parameters::parse(&format!("{}; {text}", written.with))
+            Some(_) => Err(wrong("plan", format!("'{}': expected no plan beside values", written.plan))),
+            None if written.plan.is_empty() => {
+                Err(wrong(column, format!("'{text}': expected 'values' and numbers, since there is no plan")))
+            }
+            None => Parameters::parse(&format!("{}; {text}", written.with))
                 .map(ClaimSide::Runs)
                 .map_err(|problem| wrong(column, problem)),
         };

@@ -35,13 +35,13 @@ pub(crate) fn mark(sheet: &mut Sheet, design: Design, shown: Vec<ShownMetric>) {
     // The note explains only marks that occur.
     let any = |wanted: Mark| sheet.marks.iter().any(|(.., mark)| *mark == wanted);
     let marks = match (any(Mark::Best), any(Mark::Equivalent)) {
-        (true, true) => format!("{GREEN} {} No mark: neither of these is shown.", equal()),
+        (true, true) => format!("{GREEN} {} No mark: neither is shown.", equal()),
         (true, false) => format!("{GREEN} No mark: this is not shown."),
         (false, true) => format!("{} No mark: this is not shown.", equal()),
         (false, false) => {
             let margin = 100.0 * MARGIN;
             format!(
-                "No value is marked: none is shown to be better than all others or, within {margin:.0} %, equivalent to the best."
+                "No value is marked: no value is shown to be better than all others or, within {margin:.0} %, equivalent to the best."
             )
         }
     };

@@ -68,7 +68,7 @@ impl OwnMetric {
     }
 
     /// Creates a metric from a function of the program.
-    pub fn of_function(column: OwnColumn, function: MetricFunction) -> OwnMetric {
+    pub fn from_function(column: OwnColumn, function: MetricFunction) -> OwnMetric {
         OwnMetric { column, value: OwnValue::Function(function) }
     }
 

@@ -13,7 +13,7 @@ use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
 use plimsoll_sim::engine::{
     BlockReason, BlockedTasks, Engine, MachineScope, MissingRoom, StoppedTasks, WatchedJob, WatchedJobs,
 };
-use plimsoll_sim::policy::Reason;
+use plimsoll_sim::policy::{Reason, Status};
 
 /// Receives the engine of a run after every instant.
 pub trait Observer {
@@ -280,7 +280,7 @@ impl Observer for WaitLog {
         for tasks in engine.blocked() {
             blocked.entry(tasks.job).or_default().push(tasks);
         }
-        let mut held = BTreeMap::new();
+        let mut facts = InstantFacts::default();
         let watched = engine.watched();
         for job in watched {
             let tasks = blocked.remove(&job.id).unwrap_or_default();
@@ -290,7 +290,7 @@ impl Observer for WaitLog {
                 let queues = engine.explain().map(|explain| explain.status(engine.books())).unwrap_or_default();
                 self.groups = queues.into_iter().map(|queue| queue.name).collect();
             }
-            let present = present(engine, tasks, job.start.is_some(), (job.id, now), &mut held);
+            let present = present(engine, tasks, job.start.is_some(), (job.id, now), &mut facts);
             match self.open.get_mut(&job.id) {
                 Some((wait, old)) => (wait.start, *old) = (job.start, present),
                 None => drop(self.open.insert(job.id, (JobWait::new(&job, engine), present))),
@@ -343,13 +343,23 @@ impl Observer for StartLog {
 /// The allocations of users and the capacity of the machines that some tasks may use.
 type Held = (Vec<(UserId, Resources)>, Resources);
 
+/// Facts about an instant that several jobs need.
+#[derive(Default)]
+struct InstantFacts {
+    held: BTreeMap<MachineScope, Held>,
+    /// The tasks that start at this instant, by user; see [`Engine::started_now`].
+    started: BTreeMap<MachineScope, BTreeMap<UserId, (u64, Resources)>>,
+    /// The quantities of the policy's groups.
+    status: Option<Vec<Status>>,
+}
+
 /// Returns the state of a job with these waiting tasks.
 fn present(
     engine: &mut Engine,
     tasks: Vec<BlockedTasks>,
     started: bool,
     (job, now): (JobId, Time),
-    held: &mut BTreeMap<MachineScope, Held>,
+    facts: &mut InstantFacts,
 ) -> Present {
     // A row that may start explains the wait; rows that may not start yet matter only if there is no other.
     let first = tasks.into_iter().min_by_key(|tasks| {
@@ -380,19 +390,18 @@ fn present(
     };
     let Some(blocked) = blocked else { return present };
     if engine.plans_machines() {
-        let began = engine.started_now(blocked.machines);
+        let began = facts.started.entry(blocked.machines).or_insert_with(|| engine.started_now(blocked.machines));
         let resource = match blocked.reason {
             BlockReason::Rule(Reason::Quota { resource, .. }) => Some(usize::from(resource)),
             _ => blocked.reason.missing().map(|missing| usize::from(missing.resource.unwrap_or(0))),
         };
         present.began_amount = resource.map_or(0, |d| began.values().map(|(_, amounts)| amounts.0[d]).sum());
-        present.began =
-            began.into_iter().map(|(user, (tasks, _))| (engine.user_name(user).to_owned(), tasks)).collect();
+        present.began = began.iter().map(|(user, (tasks, _))| (engine.user_name(*user).to_owned(), *tasks)).collect();
     }
     if let Some(MissingRoom { resource, short, free, .. }) = blocked.reason.missing() {
         // Slots are counted in the first dimension.
         let d = usize::from(resource.unwrap_or(0));
-        let (holders, capacity) = held.entry(blocked.machines).or_insert_with(|| {
+        let (holders, capacity) = facts.held.entry(blocked.machines).or_insert_with(|| {
             (engine.holders(blocked.machines).into_iter().collect(), engine.capacity_of(blocked.machines))
         });
         (present.short, present.free, present.capacity) = (short, free, capacity.0[d]);
@@ -406,7 +415,9 @@ fn present(
             holders.map(|(user, amounts)| (engine.user_name(user).to_owned(), amounts.0[usize::from(resource)]));
         let inside = |user: &str| engine.groups().is_some_and(|tree| tree.contains(group as usize, user));
         present.holders = holders.filter(|(user, amount)| *amount > 0 && inside(user)).collect();
-        let status = engine.explain().map(|explain| explain.status(engine.books())).unwrap_or_default();
+        let status = facts
+            .status
+            .get_or_insert_with(|| engine.explain().map(|explain| explain.status(engine.books())).unwrap_or_default());
         present.limit = status.get(group as usize).and_then(|status| status.limit.0[usize::from(resource)]);
     }
     present.behind = match &blocked.reason {

@@ -313,7 +313,7 @@ impl WaitReport {
         let rule = self.rule.map(|rule| format!(" ({})", rule.trim_end_matches('.'))).unwrap_or_default();
         (total > 0).then(|| {
             format!(
-                "By its own rule{rule}, the scheduler gave room that became free to {} in this time{size}: of {}{more}.",
+                "Meanwhile the scheduler, by its own rule{rule}, started {} on machines that the job may use{size}: of {}{more}.",
                 count(total, "other task"),
                 shown.join(", ")
             )

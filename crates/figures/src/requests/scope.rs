@@ -1,4 +1,4 @@
-//! What figures can refer to, and the words for the axes of a sweep.
+//! The names that figures can refer to, and the words for the axes of a sweep.
 
 use plimsoll_base::units::Dim;
 use plimsoll_results::schema::{OwnColumn, Table};

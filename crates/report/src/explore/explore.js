@@ -130,6 +130,8 @@
   };
   const update = () => {
     const start = performance.now();
+    // If a view fails, the next change draws again.
+    pending = false;
     if (filterIsStale) filterJobs();
     filterIsStale = false;
     const stale = views.filter((view) => view.stale);
@@ -139,7 +141,7 @@
       view.draw();
       if (performance.now() - start > FRAME) break;
     }
-    pending = views.some((view) => view.stale);
+    pending ||= views.some((view) => view.stale);
     if (pending) setTimeout(() => requestAnimationFrame(update), 0);
     else section.dataset.drawn = String(1 + Number(section.dataset.drawn || 0));
   };

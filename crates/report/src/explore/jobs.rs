@@ -23,7 +23,7 @@ const TASKS_MOST: usize = 60_000;
 /// The columns of the table of jobs that are read.
 const COLUMNS: [&str; 8] = ["job", "user", "tasks", "submit_us", "start_us", "finish_us", "ideal_us", "work_us"];
 
-/// What the page has of the jobs.
+/// The jobs and tasks in the page.
 #[derive(Default)]
 pub(super) struct PackedJobs {
     /// The numbers of the included runs.

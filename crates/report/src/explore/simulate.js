@@ -94,7 +94,7 @@
   const baseline = make("select", { onchange: () => show() }, ...names.map((name) => make("option", { value: name, textContent: name })));
   const load = bound("Load, times that of the plan", 1, 0.1, 3, 0.05, (times) => (plan.load ? `offered load ${number(100 * times * plan.load)} % of the plan's machines` : ""));
   const machines = plan.machines_fixed ? [] : plan.machines.map(([title, count]) => bound(`Machines with ${title}`, count, 1, 3 * count, 1));
-  const few = plan.users.length === plan.user_count;
+  const few = plan.users.length === plan.user_count || plan.weights_fixed !== null;
   const weights = few ? plan.users.map(([name, weight]) => bound(`Weight of ${name}`, weight, 0.1, Math.max(10, 2 * weight), 0.1)) : [];
   const lines = make("textarea", { rows: 3, cols: 24, placeholder: "user,weight", oninput: changed });
   const run = make("button", { type: "button", textContent: "Run", onclick: () => start() });
@@ -106,6 +106,7 @@
   status.setAttribute("role", "status");
   const seed = plan.seed === null ? "the trace" : `seed ${plan.seed}`;
   const fixed = plan.machines_fixed ? [make("p", { className: "legend", textContent: `The machines cannot be changed here: ${plan.machines_fixed}.` })] : [];
+  if (plan.weights_fixed) fixed.push(make("p", { className: "legend", textContent: `The weights cannot be changed here: ${plan.weights_fixed}.` }));
   const refused = plan.refused.map(([name, why]) => make("p", { className: "legend", textContent: `${name} cannot be simulated here: ${why}` }));
   root.append(make("div", { className: "card controls" }, known,
     make("p", { className: "legend", textContent: `A run of ${seed} in this browser, with the rows of the plan's first run. It is one run: a difference can be chance, and the intervals of the report do not apply to it.` }),
@@ -129,14 +130,14 @@
     if (few) changes.weights = plan.users.map(([name, weight], at) => [name, weight, weights[at].field.value]).filter(([, weight, now]) => Number(now) !== weight).map(([name, , now]) => [name, now]);
     else changes.weights = lines.value.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
       const comma = line.lastIndexOf(",");
-      return [line.slice(0, comma), line.slice(comma + 1).trim()];
+      return comma < 0 ? ["", line] : [line.slice(0, comma).trim(), line.slice(comma + 1).trim()];
     });
     return changes;
   };
 
   // --- The worker -------------------------------------------------------------------------------------------------------------------
-  // `turn` identifies the last request, so that an older one ends without an effect.
-  let [worker, opening, waiting, began, turn] = [null, null, null, 0, 0];
+  // `turn` identifies the last request; older ones are ignored. `waiting` receives its tables, and `isBusy` is whether the engine has it.
+  let [worker, opening, waiting, isBusy, began, turn] = [null, null, null, false, 0, 0];
   const say = (state, words) => {
     section.dataset.state = state;
     status.textContent = words;
@@ -147,21 +148,37 @@
     clearTimeout(timer);
     turn++;
     if (worker) worker.terminate();
-    [worker, opening, waiting] = [null, null, null];
+    [worker, opening, waiting, isBusy] = [null, null, null, false];
     say("idle", words);
+  };
+  const fail = (words) => {
+    stop(words);
+    section.dataset.state = "error";
   };
   const open = async () => {
     const url = URL.createObjectURL(new Blob([text("worker")], { type: "text/javascript" }));
     const opened = new Worker(url);
     opened.addEventListener("message", ({ data }) => { if (opened === worker) receive(data); });
+    opened.addEventListener("error", ({ message }) => { if (opened === worker) fail(`The engine cannot be loaded: ${message}`); });
     worker = opened;
     const [module, input] = await Promise.all([unpack("module"), unpack("input")]);
     URL.revokeObjectURL(url);
     opened.postMessage({ module, input });
   };
-  const ask = (changes, done) => {
+  const send = async (changes, done) => {
+    const own = ++turn;
     waiting = done;
-    began = performance.now();
+    say("running", "The engine is being loaded.");
+    bar.value = 0;
+    try {
+      opening = opening || open();
+      await opening;
+    } catch (error) {
+      if (own === turn) fail(`The engine cannot be loaded: ${error.message}`);
+      return;
+    }
+    if (own !== turn) return;
+    [isBusy, began] = [true, performance.now()];
     worker.postMessage({ changes });
   };
   const receive = ({ tables, error, seconds, launched }) => {
@@ -169,27 +186,23 @@
       bar.value = plan.tasks ? Math.min(1, launched / plan.tasks) : 0;
       status.textContent = `${number(seconds)} s simulated, ${number(launched)} of ${number(plan.tasks)} tasks launched.`;
     } else if (error !== undefined) {
-      stop(`The run ended with an error: ${error}`);
-      section.dataset.state = "error";
+      fail(`The run ended with an error: ${error}`);
     } else if (waiting) {
       const done = waiting;
-      waiting = null;
+      [waiting, isBusy] = [null, false];
       done(tables, (performance.now() - began) / 1000);
     }
   };
   // Stored runs again, for their jobs and values over time, by policy. Their rows must equal the stored ones.
   const again = new Map();
   let [now, time, ran] = [null, 0, ""];
-  async function start() {
+  function start() {
     clearTimeout(timer);
-    if (waiting) stop("");
-    const [own, changes] = [++turn, wanted()];
-    say("running", "The engine is being loaded.");
-    bar.value = 0;
-    opening = opening || open();
-    await opening;
-    if (own !== turn) return;
-    ask(changes, (tables, seconds) => {
+    if (isBusy) stop("");
+    const changes = wanted();
+    const unnamed = changes.weights.find(([user]) => !user);
+    if (unnamed) return fail(`'${unnamed[1]}' is not accepted as a weight; expected a line such as alice,2`);
+    send(changes, (tables, seconds) => {
       [now, time, ran] = [tables, seconds, changes.policy];
       section.tables = tables;
       show();
@@ -198,7 +211,7 @@
   const compared = () => {
     const name = baseline.value;
     if (again.has(name)) return again.get(name);
-    ask({ policy: name }, (tables) => {
+    send({ policy: name }, (tables) => {
       again.set(name, tables);
       show();
     });

@@ -33,6 +33,8 @@ pub struct SimulatorControls {
     pub machines: Vec<(String, u32)>,
     /// Why the numbers of machines cannot be changed; absent if they can.
     pub machines_fixed: Option<String>,
+    /// Why the weights cannot be changed; absent if they can.
+    pub weights_fixed: Option<String>,
     /// The first users with their weights in the plan.
     pub users: Vec<(String, f64)>,
     /// The number of all users.

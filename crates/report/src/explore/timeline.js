@@ -23,9 +23,9 @@ const addTimeline = (page) => {
   for (const policy of page.policies) {
     const [wait, ran] = [columns[`wait_ms:${policy.at}`], columns[`ran_ms:${policy.at}`]];
     for (let row = 0; row < jobs; row++) {
-      const end = submit[row] + (wait[row] + ran[row]) / 1000;
+      // The last known instant of the job: its end, its start or its submission.
+      const end = submit[row] + [wait[row] + ran[row], wait[row], 0].find((ms) => ms >= 0) / 1000;
       if (end > last) last = end;
-      else if (submit[row] > last) last = submit[row];
     }
     const grid = columns[`time_us:${policy.at}`];
     if (grid && grid.length) last = Math.max(last, grid[grid.length - 1] / 1e6);
@@ -517,7 +517,7 @@ const addTimeline = (page) => {
   canvas.addEventListener("blur", () => change({}, "lanes"));
   const point = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
   canvas.addEventListener("wheel", (event) => {
-    // The page scrolls unless the timeline has the focus, so that it does not catch the wheel of a reader who passes by.
+    // Without focus, the wheel scrolls the page.
     if (document.activeElement !== canvas || !drawn) return;
     event.preventDefault();
     const [from, to] = view();

@@ -95,7 +95,7 @@ impl Policy for Fifo {
         // Worker types are listed in descending alphabetical order (v100, p100, k80).
         let mut listed: Vec<usize> = (0..n).rev().filter(|&j| free[j] > 0).collect();
         for at in waiting {
-            // The published program draws among all types with room, also those on which the job has a rate of 0.
+            // The published program draws among all types with room, including types where the job has a rate of 0.
             let published = self.choice == FifoType::Published;
             let fits = |j: usize| free[j] >= scale(at) && (published || view.rate(at, j) > 0.0);
             let room: Vec<usize> = (0..listed.len()).filter(|&position| fits(listed[position])).collect();

@@ -66,7 +66,7 @@ fn growth_of_fragments_becomes_a_whole_score() {
     assert_eq!([0.0, 40.0, -1.0].map(score), [50, 50, 49]);
 }
 
-/// With decimals, a decrease of fragments by 350 is better than one by 200, also where both are cut to the same per cent.
+/// The exact scores of a decrease of fragments by 350, and of a fitting machine.
 #[test]
 fn exact_scores_keep_their_decimals() {
     let nodes: [Node; 2] = [(16_000, &[1000, 500], &[]), (16_000, &[500, 400], &[])];
@@ -76,6 +76,13 @@ fn exact_scores_keep_their_decimals() {
     assert_eq!(scores, [58_661_758; 2], "fragments fall by 350 on both, which ties");
     let kss = Kss::exact(KssRule::BestFit);
     assert_eq!(kss.score(&index, &hardware, 0, &[8000, 500]), 90_625_000, "100 (1 - 8/128/2 - 1/8/2)");
+    // The scores of both machines are cut to 71; 400 millicores more are free on the first one.
+    let nodes: [Node; 2] = [(64_400, &[1000, 500], &[500]), (64_000, &[1000, 500], &[500])];
+    for (kss, chosen) in [(Kss::new(KssRule::BestFit), 0), (Kss::exact(KssRule::BestFit), 1)] {
+        let (_, index, hardware) = state(KssRule::BestFit, &nodes, mix());
+        let mut kss = kss;
+        assert_eq!(kss.find(&index, &hardware, &[8000, 500], Scope::default()), Some(chosen));
+    }
 }
 
 #[test]
@@ -128,14 +135,16 @@ fn the_mix_covers_95_per_cent_of_the_pods() {
 #[test]
 fn cached_scores_are_current() {
     let rules = [
-        (Placement::KssDotProduct, KssRule::DotProduct),
-        (Placement::KssGpuClustering, KssRule::Clustering),
-        (Placement::KssGpuPacking, KssRule::Packing),
-        (Placement::KssBestFit, KssRule::BestFit),
-        (Placement::KssFgd, KssRule::Fgd),
+        (Placement::KssDotProduct, Kss::new(KssRule::DotProduct)),
+        (Placement::KssGpuClustering, Kss::new(KssRule::Clustering)),
+        (Placement::KssGpuPacking, Kss::new(KssRule::Packing)),
+        (Placement::KssBestFit, Kss::new(KssRule::BestFit)),
+        (Placement::KssFgd, Kss::new(KssRule::Fgd)),
+        (Placement::KssBestFitExact, Kss::exact(KssRule::BestFit)),
+        (Placement::KssFgdExact, Kss::exact(KssRule::Fgd)),
     ];
     let needs: [[u64; 2]; 6] = [[2000, 500], [2000, 300], [4000, 1000], [8000, 2000], [8000, 0], [1000, 800]];
-    for (at, (placement, rule)) in (0..).zip(rules) {
+    for (at, (placement, mut slow)) in (0..).zip(rules) {
         let mut rng = ChaCha8Rng::seed_from_u64(at);
         let capacities: Vec<Resources> = (0..30)
             .map(|_| Resources([rng.random_range(8..64) * 1000, rng.random_range(0..5) * 1000, 0, 0, 0, 0, 0, 0]))
@@ -144,7 +153,6 @@ fn cached_scores_are_current() {
         capacities.iter().for_each(|capacity| hardware.push(capacity, |_| &[]).expect("whole devices"));
         hardware.count_pods(mix());
         let mut machines = Machines::new(2, placement, &capacities).with_hardware(hardware);
-        let mut slow = Kss::new(rule);
         let mut placed: Vec<(MachineId, usize, Vec<DevicePart>)> = Vec::new();
         let (mut found, mut vain) = (0, 0);
         for _ in 0..2000 {
