@@ -263,9 +263,16 @@ pub fn a_timeline_shows_jobs() -> Outcome {
 
     // A click on a bar opens the story of its job; the hover names it.
     let place = page.value(
-        "(async () => { const line = document.querySelector('canvas.timeline'); line.scrollIntoView({ block: 'center', behavior: 'instant' });
-          // The browser finds the element under the mouse in the frame after the scroll.
-          for (let nth = 0; nth < 3; nth++) await new Promise((done) => requestAnimationFrame(done));
+        "(async () => { const line = document.querySelector('canvas.timeline');
+          // Views above may still be drawn and move the timeline. The mouse finds an element in the frame after the scroll.
+          let [still, top] = [0, NaN];
+          for (let nth = 0; nth < 600 && still < 5; nth++) {
+            line.scrollIntoView({ block: 'center', behavior: 'instant' });
+            await new Promise((done) => requestAnimationFrame(done));
+            const box = line.getBoundingClientRect();
+            still = box.top === top && box.top >= 0 && box.top < innerHeight ? still + 1 : 0;
+            top = box.top;
+          }
           const box = line.getBoundingClientRect(); return [box.left, box.top, box.width]; })()",
     );
     let place: Vec<f64> = serde_json::from_value(place).expect("a place");

@@ -183,7 +183,7 @@ users = 5
     std::fs::write(&plan, text).expect("a writable folder");
     let made = run(plimsoll(&["run", "-q", "-o"]).arg(&folder).arg(&plan));
     assert!(made.status.success(), "{}", said(&made));
-    let made = run(plimsoll(&["report", "-q"]).arg(&folder).arg("--simulate").arg(module));
+    let made = run(plimsoll(&["report", "-q"]).arg(&folder).arg(format!("--simulate={}", module.display())));
     assert!(made.status.success(), "{}", said(&made));
     let study = crate::page::study(&plan, &[]);
     let (_, input) = input(&study, 0).expect("a supported plan");
@@ -249,7 +249,9 @@ pub fn other_modules_and_plans_are_refused() -> Outcome {
     std::fs::write(&plan, text).expect("a writable folder");
     let made = run(plimsoll(&["run", "-q", "-o"]).arg(&folder).arg(&plan));
     assert!(made.status.success(), "{}", said(&made));
-    let refused = |engine: &Path| said(&run(plimsoll(&["report", "-q"]).arg(&folder).arg("--simulate").arg(engine)));
+    let refused = |engine: &Path| {
+        said(&run(plimsoll(&["report", "-q"]).arg(&folder).arg(format!("--simulate={}", engine.display()))))
+    };
     assert!(refused(module).contains("a closed loop, since its rows depend on the policy"), "{}", refused(module));
     let other = dir.path().join("other.wasm");
     let mut bytes = std::fs::read(module).expect("a file");
