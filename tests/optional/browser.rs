@@ -24,6 +24,26 @@ fn dom(page: &Path, profile: &Path) -> Result<String, Missing> {
     }
 }
 
+/// Scrolls an element into view, and waits until it is at rest: views above it may still be drawn, and the mouse finds an element only in
+/// the frame after a scroll. Returns its left and top edges, width and height.
+fn settled_place(page: &mut Page, selector: &str) -> Vec<f64> {
+    let place = page.value(&format!(
+        "(async () => {{
+          const node = document.querySelector('{selector}');
+          let [still, top] = [0, NaN];
+          for (let nth = 0; nth < 600 && still < 5; nth++) {{
+            node.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+            await new Promise((done) => requestAnimationFrame(done));
+            const box = node.getBoundingClientRect();
+            still = box.top === top && box.top >= 0 && box.top < innerHeight ? still + 1 : 0;
+            top = box.top;
+          }}
+          const box = node.getBoundingClientRect();
+          return [box.left, box.top, box.width, box.height]; }})()"
+    ));
+    serde_json::from_value(place).expect("a place")
+}
+
 pub fn the_report_opens_offline() -> Outcome {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = results(dir.path(), "one", "2");
@@ -133,11 +153,7 @@ pub fn the_report_is_explored() -> Outcome {
     assert!(page.value("window.hit === undefined") == true);
 
     // The mouse selects a part of the time.
-    let place = page.value(
-        "(() => { const over = document.querySelector('#explore .u-over'); over.scrollIntoView({ block: 'center', behavior: 'instant' });
-          const box = over.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]; })()",
-    );
-    let place: Vec<f64> = serde_json::from_value(place).expect("a place");
+    let place = settled_place(&mut page, "#explore .u-over");
     let at = |part: f64| (place[0] + part * place[2], place[1] + place[3] / 2.0);
     page.drag(at(0.1), at(0.4));
     act(&mut page, "await new Promise((done) => setTimeout(done, 300)); section.querySelector('button.sort').click()");
@@ -262,20 +278,7 @@ pub fn a_timeline_shows_jobs() -> Outcome {
     }
 
     // A click on a bar opens the story of its job; the hover names it.
-    let place = page.value(
-        "(async () => { const line = document.querySelector('canvas.timeline');
-          // Views above may still be drawn and move the timeline. The mouse finds an element in the frame after the scroll.
-          let [still, top] = [0, NaN];
-          for (let nth = 0; nth < 600 && still < 5; nth++) {
-            line.scrollIntoView({ block: 'center', behavior: 'instant' });
-            await new Promise((done) => requestAnimationFrame(done));
-            const box = line.getBoundingClientRect();
-            still = box.top === top && box.top >= 0 && box.top < innerHeight ? still + 1 : 0;
-            top = box.top;
-          }
-          const box = line.getBoundingClientRect(); return [box.left, box.top, box.width]; })()",
-    );
-    let place: Vec<f64> = serde_json::from_value(place).expect("a place");
+    let place = settled_place(&mut page, "canvas.timeline");
     let first = (0..names.len()).filter(|&job| users[job] == cells[0]).min_by(|&a, &b| starts[a].total_cmp(&starts[b]));
     let first = first.expect("a job of the first lane");
     let gutter = 150.0f64.min((0.26 * (place[2] + 20.0)).round());
