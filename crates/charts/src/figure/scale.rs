@@ -175,6 +175,8 @@ fn labelled(axis: &Axis, unit: &str) -> String {
     match (axis.label.as_str(), unit) {
         (label, "") => label.to_owned(),
         ("", unit) => unit.to_owned(),
+        // A label of the user may have the unit.
+        (label, unit) if label.ends_with(&format!("({unit})")) => label.to_owned(),
         (label, unit) => format!("{label} ({unit})"),
     }
 }
