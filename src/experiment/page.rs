@@ -40,7 +40,7 @@ fn module_file(given: Option<&Path>) -> Result<PathBuf> {
     program.into_iter().chain([built]).find(|path| path.is_file()).ok_or_else(|| {
         let expected = format!(
             "the module {MODULE} beside the program, or in target/wasm32-unknown-unknown/page below the current folder, or its path as \
-             `--simulate {MODULE}`; this command builds it: {BUILD}"
+             `--simulate={MODULE}`; this command builds it: {BUILD}"
         );
         Error::plan("--simulate", "no file", expected)
     })

@@ -12,7 +12,7 @@ use plimsoll_base::escape::escape;
 use plimsoll_charts::figure::MANY;
 use sha2::{Digest, Sha256};
 
-use crate::explore::SIMULATE;
+use crate::explore::{EXPLORE, SIMULATE};
 pub use crate::explore::{ExplorerData, JobStory, SimulatorControls, SimulatorData};
 
 /// A column of a table.
@@ -142,8 +142,6 @@ const STYLE: &str = concat!(
 );
 const SCRIPT: &str = include_str!("report.js");
 const PLOT: &str = include_str!("vendor/uPlot.iife.min.js");
-const EXPLORE: &str =
-    concat!(include_str!("explore/timeline.js"), include_str!("explore/bins.js"), include_str!("explore/explore.js"));
 
 /// Returns the content security policy: only these scripts and this style, and nothing from outside; with `engine` also WebAssembly and a
 /// worker.

@@ -22,6 +22,14 @@ use serde_json::{Value, json};
 
 use crate::page::mean;
 use pack::Pack;
+
+/// The scripts of the interactive part, after uPlot.
+pub(crate) const EXPLORE: &str = concat!(
+    include_str!("elements.js"),
+    include_str!("timeline.js"),
+    include_str!("bins.js"),
+    include_str!("explore.js")
+);
 pub(crate) use simulate::SIMULATE;
 pub use simulate::{SimulatorControls, SimulatorData};
 

@@ -1,6 +1,6 @@
 "use strict";
 // The part of the report that simulates: controls, a worker with the engine, and the new values beside the stored ones. It needs the data of
-// the interactive part, and uPlot, which precedes this script.
+// the interactive part; the scripts of that part precede this one.
 (async () => {
   const section = document.getElementById("simulate");
   const headerText = document.getElementById("explore-header");
@@ -15,24 +15,7 @@
   };
 
   // --- Elements ---------------------------------------------------------------------------------------------------------------------
-  const make = (name, attributes = {}, ...children) => {
-    const node = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-      else if (key in node && key !== "list") node[key] = value;
-      else node.setAttribute(key, value);
-    }
-    node.append(...children);
-    return node;
-  };
-  const labelled = (title, control) => make("label", {}, make("span", { textContent: title }), control);
-  const number = (value) => {
-    if (!Number.isFinite(value)) return "–";
-    const size = Math.abs(value);
-    const digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 || size === 0 ? 3 : 5;
-    return value.toLocaleString("en", { maximumFractionDigits: digits });
-  };
-  const unitText = (unit) => ({ s: " (s)", us: " (µs)", share: " (%)" }[unit] || "");
+  const { make, labelled, number, unitText, ink } = pageElements;
   const inUnit = (value, unit) => (unit === "share" ? 100 * value : value);
 
   section.hidden = false;
@@ -241,7 +224,6 @@
     const heads = ["metric", `stored: ${baseline.value}`, `new: ${ran}`, "difference", "relative"];
     return make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((words, at) => make("th", { textContent: words, className: at ? "number" : "" })))), make("tbody", {}, ...rows));
   };
-  const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const chart = (host, axes, series, values, scales) => {
     host.replaceChildren();
     const axis = ({ label }) => ({ label, stroke: ink("--ink"), grid: { stroke: ink("--mesh") }, ticks: { stroke: ink("--mesh") } });
