@@ -117,6 +117,7 @@ fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64
         axes: Vec::new(),
         tables: vec![Table::Runs, Table::Users, Table::Jobs],
         metadata: Vec::new(),
+        saved: None,
     };
     let policy = Registry::new(BUILT_IN).policy("drf").expect("a policy");
     simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome.launched

@@ -240,6 +240,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
         axes: Vec::new(),
         tables: vec![Table::Runs, Table::Users, Table::Jobs],
         metadata: Vec::new(),
+        saved: None,
     };
     let policy = Registry::new(BUILT_IN).policy("drf").expect("a policy");
     let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome;

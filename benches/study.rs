@@ -86,6 +86,7 @@ fn run_in_memory(path: &Path, from: u64, to: u64) {
             axes: Vec::new(),
             tables: plan.tables.clone(),
             metadata: Vec::new(),
+            saved: None,
         };
         let simulation = plan.simulation(&supply, "bench");
         simulate(&simulation, &plan.policies[0], &to, &mut |_, _| Ok(())).expect("a run");

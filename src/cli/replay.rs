@@ -106,6 +106,8 @@ pub struct Args {
     /// Threads; policies run in parallel
     #[arg(long, short = 'j', value_name = "N")]
     jobs: Option<usize>,
+    #[command(flatten)]
+    save: run::SaveOptions,
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -121,6 +123,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         mode: if args.restart { Mode::Restart } else { Mode::Resume },
         shard: None,
         format: args.format,
+        save_every: args.save.every,
     };
     run::perform(&Study::from_plan(plan), &how, draw, context)
 }

@@ -168,6 +168,7 @@ impl Args {
             mode: Mode::Resume,
             shard: None,
             row_memory: ROW_MEMORY,
+            save_every: None,
         };
         let bar = Bar::new(context.quiet, &context.stop);
         let done = execute(&study.single(run, &TABLES), &request, &bar);

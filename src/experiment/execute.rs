@@ -5,12 +5,12 @@
 //! policies and cells. If the number of seeds depends on a precision, cells get more seeds in rounds until the precision is reached. The
 //! results folder is locked, and files that do not belong to the complete study are removed at the end, except for shards.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use plimsoll_runs::{Key, Lease, Supplies};
+use plimsoll_runs::{Key, Lease, SaveEvery, SavedStates, Supplies};
 use rayon::prelude::*;
 
 use super::plan::Plan;
@@ -20,6 +20,7 @@ use super::study::identity::{ids, is_repeatable, metadata, record};
 use super::study::{Shard, Study};
 use super::{Destination, RunSummary, Simulated, Supply, simulate};
 use crate::error::{Error, Result};
+use crate::output::files::SAVED;
 use crate::output::folder::{check_output, of_cell};
 use crate::output::lock::Lock;
 use crate::output::numbers::are;
@@ -71,6 +72,8 @@ pub struct Request<'a> {
     pub shard: Option<Shard>,
     /// The largest memory for rows that runs share, in bytes. If it is 0, each run reads its trace itself. See [`super::ROW_MEMORY`].
     pub row_memory: u64,
+    /// The interval between two saved states of a run; `None` saves none.
+    pub save_every: Option<SaveEvery>,
 }
 
 /// The outcome of a study.
@@ -85,6 +88,10 @@ pub struct Done {
     pub kept: usize,
     /// The existing runs that were incomplete or damaged, with the reasons.
     pub broken: Vec<String>,
+    /// The messages about saved states that were used, rejected or not written.
+    pub saved_notes: Vec<String>,
+    /// The policies of runs that save no state.
+    pub unsaved: BTreeSet<String>,
     /// The folder's lock. Until it is dropped, no other process writes to the folder; if this process executes a shard, other shards may.
     pub lock: Option<Arc<Lock>>,
     /// The files that the plan reads, relative to its folder, with their BLAKE3 digests. The digest is `None` for an input that could be
@@ -131,6 +138,7 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
             }
         }
         if request.shard.is_none() {
+            ownership::remove_all_saved(folder)?;
             let kept: HashSet<PathBuf> = done.values().flat_map(|ended| ended.files.iter().cloned()).collect();
             let cells: Vec<&str> = study.cells.iter().map(|plan| plan.cell.as_str()).collect();
             ownership::remove_stale(folder, &cells, study.is_swept(), &kept)?;
@@ -145,8 +153,9 @@ pub fn execute(study: &Study, request: &Request, progress: &dyn Progress) -> Res
         cells[cell].push(ended.summary);
     }
     let broken = runner.broken.into_inner().unwrap_or_default();
+    let (saved_notes, unsaved) = runner.saved_notes.into_inner().unwrap_or_default();
     let (made, kept) = (runner.made.into_inner(), runner.kept.into_inner());
-    Ok(Done { cells, made, kept, broken, lock: lock.map(Arc::new), inputs: runner.inputs })
+    Ok(Done { cells, made, kept, broken, saved_notes, unsaved, lock: lock.map(Arc::new), inputs: runner.inputs })
 }
 
 /// Locks a folder for a study. Also returns whether the folder has results of another plan, command or input, which a restart replaces.
@@ -227,6 +236,8 @@ struct Runner<'a> {
     made: AtomicUsize,
     kept: AtomicUsize,
     broken: Mutex<Vec<String>>,
+    /// The messages about saved states, and the policies without them, as in [`Done`].
+    saved_notes: Mutex<(Vec<String>, BTreeSet<String>)>,
 }
 
 impl<'a> Runner<'a> {
@@ -255,6 +266,7 @@ impl<'a> Runner<'a> {
             made: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
             broken: Mutex::default(),
+            saved_notes: Mutex::default(),
         })
     }
 
@@ -359,6 +371,7 @@ impl<'a> Runner<'a> {
         let name = plan.workload.name();
         let simulation = plan.simulation(&supply, &name);
         let folder = self.folder(cell);
+        let id = &self.ids[cell][policy][seed];
         let to = Destination {
             folder: folder.clone(),
             policy: plan.policies[policy].name.clone(),
@@ -367,14 +380,21 @@ impl<'a> Runner<'a> {
             axes: plan.axes(),
             tables: plan.tables.clone(),
             metadata: self.metadata[cell].clone(),
+            saved: folder.as_ref().filter(|_| is_repeatable(plan)).and_then(|folder| self.saved(folder, id)),
         };
         self.progress.started(number, supply.tasks());
-        let id = &self.ids[cell][policy][seed];
         let shared = folder.as_ref().filter(|_| self.request.shard.is_some());
         let _alone = shared.map(|folder| Lock::run(folder, id)).transpose()?;
         let mut heartbeat = |now: Time, launched: u64| self.progress.tick(number, now, launched);
-        let Simulated { summary, tables } = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
+        if let (Mode::Restart, Some(saved)) = (self.request.mode, &to.saved) {
+            saved.remove()?;
+        }
+        let simulated = simulate(&simulation, &plan.policies[policy], &to, &mut heartbeat)
             .map_err(|error| self.study.located(cell, error))?;
+        if to.saved.is_some() {
+            self.note_saved(&to, &simulated);
+        }
+        let Simulated { summary, tables, .. } = simulated;
         let ended = match &folder {
             None => Ended { summary, files: Vec::new() },
             Some(folder) => {
@@ -383,6 +403,9 @@ impl<'a> Runner<'a> {
                 Ended::from_receipt(folder, Receipt::write(folder, id, tables, summary)?)
             }
         };
+        if let Some(saved) = &to.saved {
+            saved.remove()?;
+        }
         // The description is written only after a run has ended, because a plan that fails before must not describe the results of an
         // earlier plan as its own.
         if let Some(folder) = self.request.folder {
@@ -391,6 +414,28 @@ impl<'a> Runner<'a> {
         self.made.fetch_add(1, Ordering::Relaxed);
         self.progress.finished(number, &ended.summary);
         Ok(ended)
+    }
+
+    /// Returns the place of the saved states of a run, if the run saves any.
+    fn saved(&self, folder: &Path, id: &str) -> Option<SavedStates> {
+        let (results, id) = (folder.to_owned(), id.to_owned());
+        let folder = folder.join(SAVED).join(&id);
+        self.request.save_every.map(|every| SavedStates { results, folder, id, every })
+    }
+
+    /// Records how a run used and saved its state.
+    fn note_saved(&self, to: &Destination, simulated: &Simulated) {
+        let Simulated { continued, rejected, unsaved, savable, .. } = simulated;
+        let Ok(mut notes) = self.saved_notes.lock() else { return };
+        let run = format!("{} run {}", to.policy, to.run);
+        let continued = continued.map(|at| format!("{run} continued at {} s, where its state was saved", at.seconds()));
+        let rejected =
+            rejected.as_ref().map(|why| format!("the saved state of {run} was not used ({why}); it began again"));
+        let unsaved = unsaved.as_ref().map(|why| format!("a state of {run} could not be saved: {why}"));
+        notes.0.extend([continued, rejected, unsaved].into_iter().flatten());
+        if !savable {
+            notes.1.insert(to.policy.clone());
+        }
     }
 
     /// Removes the results that this study replaces. It is called when the first run is complete, so that a restart that fails or is

@@ -139,6 +139,7 @@ impl<'a> RepeatedRun<'a> {
             // Groups and demands of the summary depend on the tables of the plan.
             tables: plan.tables.clone(),
             metadata: Vec::new(),
+            saved: None,
         };
         let simulation = Simulation { intervention, ..plan.simulation(&self.supply, &name) };
         simulate_observed(&simulation, &plan.policies[self.run.policy], &to, heartbeat, observer)

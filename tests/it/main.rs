@@ -98,6 +98,7 @@ mod reference_random;
 mod replay;
 mod report;
 mod results_folder;
+mod saved_states;
 mod seams;
 mod shared_rows;
 mod show;

@@ -114,8 +114,14 @@ fn tables(plan: &Path, set: &[&str], threads: usize) -> std::result::Result<Tabl
         let set: Vec<String> = set.iter().map(|&change| change.to_owned()).collect();
         let all = || -> Result<()> {
             let study = Study::read(plan, &set, &Registry::new(BUILT_IN))?;
-            let request =
-                Request { folder: Some(dir.path()), threads, mode: Mode::Restart, shard: None, row_memory: ROW_MEMORY };
+            let request = Request {
+                folder: Some(dir.path()),
+                threads,
+                mode: Mode::Restart,
+                shard: None,
+                row_memory: ROW_MEMORY,
+                save_every: None,
+            };
             let done = execute(&study, &request, &Silence)?;
             findings(&study, &done.cells).write(&study, dir.path())
         };

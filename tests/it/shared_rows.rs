@@ -59,7 +59,14 @@ fn results(dir: &Path, plan: &str) -> Result<BTreeMap<String, Vec<u8>>, String> 
     let results = |row_memory, threads| {
         let out = tempfile::tempdir().expect("a temporary folder");
         let study = Study::read(&path, &[], &Registry::new(BUILT_IN)).expect(plan);
-        let request = Request { folder: Some(out.path()), threads, mode: Mode::Restart, shard: None, row_memory };
+        let request = Request {
+            folder: Some(out.path()),
+            threads,
+            mode: Mode::Restart,
+            shard: None,
+            row_memory,
+            save_every: None,
+        };
         let done = execute(&study, &request, &Silence).map_err(|error| error.to_string())?;
         let below = |path: &Path| path.strip_prefix(out.path()).expect("files were listed there").display().to_string();
         let read = |path: &Path| std::fs::read(path).expect("results are readable");

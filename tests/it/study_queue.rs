@@ -59,6 +59,7 @@ fn mean_completion(generator: &Generator, window: Window, seed: u64) -> f64 {
         axes: Vec::new(),
         tables: Vec::new(),
         metadata: Vec::new(),
+        saved: None,
     };
     let policy = Registry::new(BUILT_IN).policy("fifo").expect("a policy");
     let run = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run");

@@ -477,6 +477,7 @@ fn a_run_without_files_sums_up_the_same() {
                 axes: Vec::new(),
                 tables: tables.to_vec(),
                 metadata: Vec::new(),
+                saved: None,
             };
             let summary = simulate(&plan.simulation(&supply, "w"), policy, &to, &mut |_, _| Ok(()));
             serde_json::to_value(summary.expect("a run").summary).expect("a summary is JSON")

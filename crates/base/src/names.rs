@@ -1,7 +1,7 @@
 //! A compact list of names, indexed by number.
 
 /// A list of names, stored one after the other in one text: there may be millions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct NameList {
     text: String,
     /// The end of each name in the text.

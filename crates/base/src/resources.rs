@@ -12,7 +12,7 @@ pub const MAX_DIMS: usize = 8;
 
 /// A value per resource. By default an amount in the base unit of its dimension (milli-cores, MiB, milli-GPUs, thousandths, millionths of the
 /// largest machine); `Resources<i128>` for differences, `Resources<Option<u64>>` for limits. Amounts past the run's dimensions are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Resources<T = u64>(pub [T; MAX_DIMS]);
 
 impl Resources {

@@ -14,7 +14,7 @@ pub use crate::resources::{MAX_DIMS, Resources};
 pub struct Time(pub u64);
 
 /// A length of simulated time, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Span(pub u64);
 
 /// Microseconds in a second.

@@ -58,7 +58,7 @@ pub enum Limit {
 }
 
 /// The distance of a converged solution from the optimum, computed from the solution alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Certificate {
     /// The largest violation of an optimality condition, relative to its scale.
     pub residual: f64,

@@ -10,7 +10,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::named;
+use plimsoll_base::visit_values;
 
 named! {
     /// The credits that users receive without donating at the beginning of every quantum.
@@ -108,6 +111,14 @@ impl Karma {
             }
         }
         allocation
+    }
+}
+
+impl Checkpoint for Karma {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Karma { free: _, initial: _, credits, pool } = self;
+        visit_values!(visitor; credits, pool);
+        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Weighted DRF with divisible tasks, for users stored in columns.
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::MAX_DIMS;
+use plimsoll_base::visit_values;
 use plimsoll_fair::Levels;
 use plimsoll_sim::books::{WEIGHT_ONE, Weights};
 
@@ -82,6 +84,15 @@ pub fn rate(demand: &[f64], weight: &[f64]) -> f64 {
     match dominant(demand, weight) {
         0.0 => 0.0,
         step => 1.0 / step,
+    }
+}
+
+impl Checkpoint for Fluid {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        // A solution does not depend on the one before.
+        let Fluid { levels: _, demand, tasks, rates } = self;
+        visit_values!(visitor; demand, tasks, rates);
+        Ok(())
     }
 }
 

@@ -1,6 +1,8 @@
 //! The sampling grid: the instants at which metrics that cost more than O(1) per change are evaluated.
 
 use crate::run::GridMeans;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
 
 /// The sampling grid and the means over it.
@@ -26,5 +28,13 @@ impl SampleGrid {
         let (first, points) = (self.next, (to.0 - self.next.0).div_ceil(self.step.0));
         self.next = Time(first.0 + points * self.step.0);
         Some((first, points))
+    }
+}
+
+impl Checkpoint for SampleGrid {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let SampleGrid { step: _, next, means } = self;
+        visitor.value(next)?;
+        means.visit(visitor)
     }
 }

@@ -25,7 +25,7 @@ pub struct Guarantee {
 }
 
 /// A user's allocation and request of one resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Holding {
     /// The allocation: the amount used by the running tasks.
     pub used: u64,
@@ -34,7 +34,7 @@ pub struct Holding {
 }
 
 /// Integrals of a group in one resource, in base units times microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GroupSums {
     /// The amount used.
     pub used_us: u128,
@@ -55,7 +55,7 @@ pub struct GroupSums {
 }
 
 /// The times of a group below its minimum, in any resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GroupTimes {
     /// The time below the minimum, in microseconds.
     pub below_us: u64,
@@ -79,7 +79,7 @@ impl GroupTimes {
 }
 
 /// The state of a group in one resource.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct GroupAccount {
     min: u64,
     max: u64,
@@ -104,7 +104,7 @@ impl GroupAccount {
 }
 
 /// The state of a group over all resources.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct GroupTotals {
     parent: Option<usize>,
     /// The end of the integrated time.
@@ -118,7 +118,7 @@ struct GroupTotals {
 }
 
 /// The state of all groups of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct GroupLog {
     dims: usize,
     groups: Vec<GroupTotals>,

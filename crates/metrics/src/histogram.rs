@@ -13,7 +13,7 @@ const BUCKETS: usize = 1 << BITS;
 ///
 /// Memory: 8 bytes per value for up to [`LogHistogram::EXACT`] values; for more, 8 KiB for each octave that occurs, at most 440 KiB. An
 /// empty histogram allocates nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LogHistogram {
     /// All values, unordered, while there are at most [`LogHistogram::EXACT`]; empty afterwards.
     values: Vec<u64>,
@@ -22,16 +22,20 @@ pub struct LogHistogram {
 }
 
 /// Counts of values on a logarithmic scale.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Counts {
     /// Octave 0 has the values below 1024, octave o ≥ 1 the values of 10 + o bits, in buckets of 2^(o−1) values. The last octave in the
     /// list is not empty, so equal contents have equal lists.
-    octaves: Vec<Option<Box<[u64; BUCKETS]>>>,
+    octaves: Vec<Option<Box<Octave>>>,
     count: u64,
     sum: u128,
     /// The minimum and the maximum.
     range: Option<(u64, u64)>,
 }
+
+/// The counts of an octave, by bucket.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Octave(#[serde(with = "plimsoll_base::checkpoint::array")] [u64; BUCKETS]);
 
 impl Counts {
     fn from_values(values: &[u64]) -> Counts {
@@ -45,7 +49,7 @@ impl Counts {
         if self.octaves.len() <= octave {
             self.octaves.resize(octave + 1, None);
         }
-        self.octaves[octave].get_or_insert_with(|| Box::new([0; BUCKETS]))[bucket] += 1;
+        self.octaves[octave].get_or_insert_with(|| Box::new(Octave([0; BUCKETS]))).0[bucket] += 1;
         self.count += 1;
         self.sum += u128::from(value);
         let (min, max) = self.range.get_or_insert((value, value));
@@ -55,7 +59,7 @@ impl Counts {
     /// Returns the buckets that are not empty, in ascending order.
     fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.octaves.iter().enumerate().flat_map(|(octave, counts)| {
-            let counts = counts.iter().flat_map(|counts| counts.iter().enumerate());
+            let counts = counts.iter().flat_map(|counts| counts.0.iter().enumerate());
             counts.filter(|(_, count)| **count > 0).map(move |(bucket, &count)| {
                 let shift = octave.saturating_sub(1);
                 let mantissa = if octave == 0 { bucket } else { BUCKETS + bucket };

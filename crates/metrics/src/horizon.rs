@@ -19,14 +19,14 @@ use plimsoll_base::units::Time;
 const ROUNDING: f64 = 1e-9;
 
 /// The submitted and the served work of a user, in cluster-seconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct HorizonLog {
     submitted: Vec<(Time, f64)>,
     served: Vec<Served>,
 }
 
 /// Work that is served evenly between two instants.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Served {
     start: Time,
     end: Time,

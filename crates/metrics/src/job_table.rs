@@ -9,15 +9,17 @@ use plimsoll_base::units::JobId;
 const PAGE: usize = 64;
 
 /// Some consecutive jobs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(bound(serialize = "T: serde::Serialize", deserialize = "T: serde::Deserialize<'de>"))]
 struct Page<T> {
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     jobs: [Option<T>; PAGE],
     /// The number of jobs in the table.
     count: usize,
 }
 
 /// Values of jobs in the system.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct JobTable<T> {
     pages: Vec<Option<Box<Page<T>>>>,
     /// An unused page.

@@ -25,15 +25,17 @@ use prefetch_index::prefetch_index;
 use crate::fair_service::FairService;
 use crate::fluid::{Fluid, dominant, rate};
 use crate::work::{RowChecksum, ServedWork, TaskSizes, Work};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 
 mod flow;
 
 use flow::{Flow, FlowRow, FlowRows};
 
 /// Rows that will be submitted later, ordered by the time of submission and by their number.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Arrivals {
     /// Rows in order.
     queue: VecDeque<(u64, Work)>,
@@ -119,7 +121,7 @@ pub struct Reference {
 }
 
 /// The account of a user, with or without unfinished work.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct UserAccount {
     class: u32,
     /// The index among the flows, or [`NOWHERE`] if the user has no unfinished work.
@@ -421,6 +423,35 @@ impl Reference {
 /// Converts a number to the nearest float. For numbers that fit 64 bits, this is faster than a cast.
 fn float(number: u128) -> f64 {
     u64::try_from(number).map_or(number as f64, |number| number as f64)
+}
+
+impl Checkpoint for Reference {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Reference {
+            dims: _,
+            sizes: _,
+            weights: _,
+            users,
+            flows,
+            wanted,
+            more,
+            rows,
+            coming,
+            recorded,
+            reached,
+            begun,
+            agenda,
+            fluid,
+            capacity: _,
+            all,
+            limited,
+            events,
+            solved,
+        } = self;
+        visit_values!(visitor; users, flows, wanted, more, rows, coming, recorded, reached, begun, agenda);
+        visit_values!(visitor; all, limited, events, solved);
+        fluid.visit(visitor)
+    }
 }
 
 #[cfg(test)]

@@ -22,8 +22,10 @@ use crate::snapshot::Snapshots;
 use crate::users::UserTotals;
 use crate::window::Window;
 use crate::work::{TaskSizes, Work, largest_share, product};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_sim::books::{Books, Weights};
 use plimsoll_sim::engine::Outcome;
 use plimsoll_sim::record::{Fate, JobRecord, Launch, Salvage, State, Stuck, StuckRecord, TaskRecord};
@@ -71,7 +73,7 @@ pub struct RunLog {
 }
 
 /// The share of a user, as of its last change.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct UserStatus {
     /// The weighted share, for comparisons with other users.
     share: u64,
@@ -411,5 +413,32 @@ impl RunLog {
             step: self.grid.step,
             ..Run::new(&self.totals, outcome, self.users.len() as u64, machines)
         }
+    }
+}
+
+impl Checkpoint for RunLog {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let RunLog {
+            totals,
+            bins,
+            users,
+            grid,
+            dims: _,
+            finish_times,
+            service,
+            status,
+            used_us,
+            inverse: _,
+            active,
+            snapshots,
+            stale,
+            fluid,
+            sample,
+        } = self;
+        visit_values!(visitor; totals, bins, users, status, used_us, active, snapshots, stale, sample);
+        grid.visit(visitor)?;
+        finish_times.visit(visitor)?;
+        service.visit(visitor)?;
+        fluid.visit(visitor)
     }
 }

@@ -8,8 +8,10 @@ use crate::reference::Reference;
 use crate::users::UserTotals;
 use crate::window::Window;
 use crate::work::{RowChecksum, TaskSizes, Work};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 
 /// The service of users in a run and in the fluid replay of its workload.
 pub(crate) struct ServiceRecord {
@@ -159,6 +161,15 @@ impl ServiceRecord {
         let share = 1.0 - served / submitted;
         // A share below the rounding errors of the sums counts as 0.
         (submitted > 0.0).then_some(if share < 1e-9 { 0.0 } else { share })
+    }
+}
+
+impl Checkpoint for ServiceRecord {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        // A shared replay is complete before the run begins.
+        let ServiceRecord { sizes: _, reference, fair: _, rows, window: _, horizon: _, logs } = self;
+        visit_values!(visitor; rows, logs);
+        visitor.option(reference.as_mut())
     }
 }
 

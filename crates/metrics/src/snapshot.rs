@@ -44,7 +44,7 @@ impl<'a> UserSnapshot<'a> {
 
 /// The users in columns, updated when users join, change or leave. Columns are updated in place, because most users are unchanged from one
 /// instant to the next.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Snapshots {
     dims: usize,
     /// `dims` weights per class.
@@ -55,7 +55,7 @@ pub struct Snapshots {
 }
 
 /// The data of a user other than its bundle and its demand.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Facts {
     tasks: f64,
     /// The tasks per unit of level; see [`rate`].

@@ -12,7 +12,7 @@ use plimsoll_sim::record::{JobRecord, TaskRecord};
 
 /// The sums over a user's tasks and jobs. Tasks and jobs are added when they end, so that the data of a busy user are accessed as rarely
 /// as possible.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct UserTotals {
     /// The sum over grid points of the shortfall relative to the user's part of the cluster.
     pub shortfall: f64,

@@ -7,7 +7,7 @@ use plimsoll_base::units::{Span, Time};
 /// Delays are measured for the jobs that were submitted in the window, whenever they end. Shares of time (utilisation, Jain index, means
 /// over the sampling grid) refer to the window itself, from the first submission to the end of the run. The makespan and the numbers of
 /// jobs, tasks and users refer to the whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Window {
     /// The start, inclusive.
     pub from: Time,

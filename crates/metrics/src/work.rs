@@ -5,7 +5,7 @@ use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time, UserId};
 use plimsoll_sim::workload::TaskSet;
 
 /// One row of a workload: equal tasks of a user.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Work {
     /// The user that submits the row.
     pub user: UserId,
@@ -38,7 +38,7 @@ impl Work {
 }
 
 /// The work of a user and its delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ServedWork {
     /// The submitted work, in cluster-seconds.
     pub work: f64,
@@ -92,7 +92,7 @@ pub(crate) fn product(a: u64, b: u64, c: u64) -> u128 {
 }
 
 /// A count and a checksum of recorded rows. Equal workloads have equal checksums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct RowChecksum {
     rows: u64,
     sum: u64,

@@ -10,6 +10,8 @@
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
 use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, RankOrder, Setup, ShareNorm, UsageRule};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::Span;
 use plimsoll_sim::books::Books;
 
@@ -51,6 +53,13 @@ fn afs(setup: &Setup, memory: Memory) -> ByUsage<Afs> {
 impl UsageRule for Afs {
     fn rank(&self, queue: &Queue, usage: &Usage, books: &Books) -> Rank {
         self.prices.rank(usage.past(queue.user).iter().copied(), books.weight_class(queue.user))
+    }
+}
+
+impl Checkpoint for Afs {
+    fn visit(&mut self, _visitor: &mut Visitor) -> Result<()> {
+        let Afs { prices: _ } = self;
+        Ok(())
     }
 }
 

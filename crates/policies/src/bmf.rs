@@ -5,10 +5,19 @@
 use std::sync::Arc;
 
 use super::{Parsed, PolicyRow, RankOrder, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
+use plimsoll_base::checkpoint::Visitor;
 use plimsoll_base::error::Result;
 use plimsoll_fair::{Bmf, BmfSolver, Problem};
 
 impl TargetSolver for BmfSolver {
+    fn has_checkpoints(&self) -> bool {
+        true
+    }
+
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        visitor.value(self)
+    }
+
     /// Starts from the levels of the last solution.
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()> {
         targets.extend(BmfSolver::solve(self, problem)?.tasks);

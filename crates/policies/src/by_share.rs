@@ -1,6 +1,7 @@
 //! Policies that serve the user with the lowest share. They differ in the norm of the share, the resources that count and the lens.
 
 use super::{Capabilities, Lens, Needs, Policy, Prices, Queue, Rank, Setup, ShareNorm, Shares};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_sim::books::Books;
 
@@ -48,7 +49,18 @@ impl<S: Shares + Send> Policy for ByShare<S> {
 }
 
 impl<S: Shares + Send> Capabilities for ByShare<S> {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn shares(&self) -> Option<&dyn Shares> {
         Some(&self.shares)
+    }
+}
+
+impl<S: Shares + Send> Checkpoint for ByShare<S> {
+    fn visit(&mut self, _visitor: &mut Visitor) -> Result<()> {
+        let ByShare { shares: _, lens: _ } = self;
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::decay::{Adds, Memory, Usage};
 use super::{Ask, Capabilities, Needs, Policy, Queue, Rank, Setup, Stale};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -18,7 +19,7 @@ pub enum Renewal {
 }
 
 /// A rule that ranks users by their decayed usage. Only [`UsageRule::rank`] has no default.
-pub trait UsageRule: Send {
+pub trait UsageRule: Checkpoint + Send {
     /// The events after which the rule recomputes its values.
     const RENEWAL: Renewal = Renewal::Period;
 
@@ -91,4 +92,17 @@ impl<R: UsageRule> Policy for ByUsage<R> {
     }
 }
 
-impl<R: UsageRule> Capabilities for ByUsage<R> {}
+impl<R: UsageRule> Capabilities for ByUsage<R> {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl<R: UsageRule> Checkpoint for ByUsage<R> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let ByUsage { rule, usage, stale } = self;
+        visitor.value(stale)?;
+        usage.visit(visitor)?;
+        rule.visit(visitor)
+    }
+}

@@ -7,10 +7,19 @@
 use std::sync::Arc;
 
 use super::{Parsed, PolicyRow, RankOrder, Resolve, Setup, StaticEquivalent, Target, TargetSolver};
+use plimsoll_base::checkpoint::Visitor;
 use plimsoll_base::error::Result;
 use plimsoll_fair::{Ceei, Market, Problem};
 
 impl TargetSolver for Market {
+    fn has_checkpoints(&self) -> bool {
+        true
+    }
+
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        visitor.value(self)
+    }
+
     /// Starts from the prices of the last solution.
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()> {
         Market::solve(self, problem)?;

@@ -4,7 +4,9 @@
 //! usage of earlier periods is multiplied by `0.5^(period / half-life)`, and the integral is added. The factor is computed in integers, in
 //! steps of 2^-32, so that every platform rounds alike. There is no decay within a period.
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::units::{Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_sim::books::Books;
 
 /// The half-life and the period of the decay.
@@ -276,4 +278,13 @@ impl Usage {
 fn forget(all: u128, left: u64) -> u128 {
     let (high, low) = (all >> 64, all & u128::from(u64::MAX));
     ((high * u128::from(left)) << 32) + ((low * u128::from(left)) >> 32)
+}
+
+impl Checkpoint for Usage {
+    fn visit(&mut self, visitor: &mut Visitor) -> plimsoll_base::error::Result<()> {
+        let Usage { adds: _, period: _, left: _, dims: _, end, elapsed, past, present, held, since, live, is_live } =
+            self;
+        visit_values!(visitor; end, elapsed, past, present, held, since, live, is_live);
+        Ok(())
+    }
 }

@@ -18,6 +18,7 @@ use ethnum::U256;
 use super::branches::Branches;
 use super::decay::{Adds, Memory, Usage};
 use super::{ByUsage, Parsed, PolicyRow, Queue, QuotaFile, Rank, RankOrder, Renewal, Setup, UsageRule};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Span};
 use plimsoll_sim::books::Books;
@@ -179,6 +180,13 @@ impl Walk<'_> {
                 tied = None;
             }
         }
+    }
+}
+
+impl Checkpoint for FairTree {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let FairTree { branches: _, capacity: _, ranks } = self;
+        visitor.value(ranks)
     }
 }
 

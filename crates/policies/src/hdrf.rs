@@ -20,6 +20,7 @@
 
 use super::branches::Branches;
 use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, QuotaFile, Rank, RankOrder, Setup, Stale};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
@@ -246,4 +247,15 @@ impl Policy for Hdrf {
     }
 }
 
-impl Capabilities for Hdrf {}
+impl Capabilities for Hdrf {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Hdrf {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Hdrf { branches: _, upwards: _, dims: _, unit: _, shares } = self;
+        visitor.value(shares)
+    }
+}

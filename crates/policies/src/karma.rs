@@ -13,8 +13,10 @@ use super::maxmin::dimension;
 use super::{
     Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict,
 };
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, UserId, span};
+use plimsoll_base::visit_values;
 use plimsoll_fair::{FreeCredits, Karma as Accounts};
 use plimsoll_sim::books::Books;
 
@@ -190,4 +192,28 @@ impl Policy for Karma {
     }
 }
 
-impl Capabilities for Karma {}
+impl Capabilities for Karma {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Karma {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Karma {
+            accounts,
+            dim: _,
+            slice: _,
+            slices: _,
+            public: _,
+            quantum: _,
+            users,
+            next,
+            demands,
+            allocation,
+            idle,
+        } = self;
+        visit_values!(visitor; users, next, demands, allocation, idle);
+        accounts.visit(visitor)
+    }
+}

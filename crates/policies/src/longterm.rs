@@ -6,6 +6,8 @@
 use super::decay::{Adds, Memory, Usage};
 use super::price::UsagePrices;
 use super::{ByShare, ByUsage, Parsed, PolicyRow, Queue, Rank, RankOrder, ShareNorm, UsageRule};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::Span;
 use plimsoll_sim::books::Books;
 
@@ -52,5 +54,12 @@ impl UsageRule for LongTerm {
         let held = books.allocated(queue.user).iter().map(|held| u128::from(*held) * self.period);
         let used = usage.remaining_usage(queue.user).zip(held).map(|(past, held)| past + held);
         self.prices.rank(used, books.weight_class(queue.user))
+    }
+}
+
+impl Checkpoint for LongTerm {
+    fn visit(&mut self, _visitor: &mut Visitor) -> Result<()> {
+        let LongTerm { prices: _, period: _ } = self;
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ pub const JOB_COLUMNS: [&str; 8] =
     ["user", "tasks", "submit_s", "wait_s", "completion_s", "ideal_s", "slowdown", "work_s"];
 
 /// The finished jobs of a run that were submitted in the measured window, as columns, in the order of completion.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct JobColumns {
     /// The names of users, by number.
     pub users: Vec<String>,

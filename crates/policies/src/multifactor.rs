@@ -15,8 +15,10 @@ use super::decay::{Adds, Memory, ONE, Usage, power_of_half};
 use super::fair_tree::PERIOD;
 use super::keys::Keys;
 use super::{ByUsage, Parsed, PolicyRow, Queue, Rank, RankOrder, Renewal, Setup, UsageRule};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Span, Time, span};
+use plimsoll_base::visit_values;
 use plimsoll_sim::books::{Books, Weights};
 
 /// `multifactor:HALF_LIFE[:PERIOD][:age=W][:fairshare=W][:priority=W][:max-age=SPAN]`
@@ -127,6 +129,14 @@ impl UsageRule for Multifactor {
         let urgent = u128::from(9 - queue.priority) * one / 9;
         let shares = u128::from(self.users[queue.user.index()].1);
         Rank::new(u128::MAX - u128::from(age) * old - u128::from(fairshare) * shares - u128::from(priority) * urgent)
+    }
+}
+
+impl Checkpoint for Multifactor {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Multifactor { factors: _, capacity: _, weights: _, users, since } = self;
+        visit_values!(visitor; users, since);
+        Ok(())
     }
 }
 

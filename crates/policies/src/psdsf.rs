@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 use super::price::binary_fraction;
 use super::{Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Spot, StaticEquivalent};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_fair::PsDsf;
 use plimsoll_sim::books::Books;
 
@@ -85,4 +87,15 @@ impl Policy for Psdsf {
     }
 }
 
-impl Capabilities for Psdsf {}
+impl Capabilities for Psdsf {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Psdsf {
+    fn visit(&mut self, _visitor: &mut Visitor) -> Result<()> {
+        let Psdsf(_) = self;
+        Ok(())
+    }
+}

@@ -7,13 +7,25 @@
 //! exceed the amounts of the target.
 
 use super::{Capabilities, Needs, Policy, Queue, Rank, Resolve, Setup, Stale};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_fair::Problem;
 use plimsoll_sim::books::{Books, WEIGHT_ONE};
 
 /// A solver for the number of tasks that each user of a problem should run.
 pub trait TargetSolver: Send {
+    /// Returns whether [`TargetSolver::visit`] visits all of its state.
+    fn has_checkpoints(&self) -> bool {
+        false
+    }
+
+    /// Visits its state, as [`Checkpoint::visit`].
+    fn visit(&mut self, _visitor: &mut Visitor) -> Result<()> {
+        Ok(())
+    }
+
     /// Appends the number of tasks of each user to `targets`, which is empty. Errors: [`Error::NotConverged`].
     fn solve(&mut self, problem: &Problem, targets: &mut Vec<f64>) -> Result<()>;
 }
@@ -34,7 +46,7 @@ pub struct Target<S> {
 }
 
 /// The state of a user when the current targets were solved.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct SolvedTarget {
     /// The position among the active users, from 1; 0 if the user is not active.
     place: u32,
@@ -189,7 +201,19 @@ impl<S: TargetSolver> Policy for Target<S> {
     }
 }
 
-impl<S: TargetSolver> Capabilities for Target<S> {}
+impl<S: TargetSolver> Capabilities for Target<S> {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        self.solver.has_checkpoints().then_some(self)
+    }
+}
+
+impl<S: TargetSolver> Checkpoint for Target<S> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Target { solver, resolve: _, users, active, targets, stale, solved } = self;
+        visit_values!(visitor; users, active, targets, stale, solved);
+        solver.visit(visitor)
+    }
+}
 
 #[cfg(test)]
 mod tests {

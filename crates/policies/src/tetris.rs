@@ -15,6 +15,7 @@ use super::keys::decimal;
 use super::{
     Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Prices, Queue, Rank, RankOrder, Setup, ShareNorm, Spot, Stale,
 };
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -94,4 +95,15 @@ impl Policy for Tetris {
     }
 }
 
-impl Capabilities for Tetris {}
+impl Capabilities for Tetris {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Tetris {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Tetris { prices: _, knob: _, eligible } = self;
+        visitor.value(eligible)
+    }
+}

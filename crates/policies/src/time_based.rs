@@ -11,6 +11,8 @@
 use super::decay::{Adds, Usage};
 use super::keys::{Keys, decimal};
 use super::{ByUsage, Needs, Parsed, PolicyRow, Queue, Rank, RankOrder, Renewal, UsageRule};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Span, UserId};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 use plimsoll_sim::books::Books;
@@ -95,5 +97,12 @@ impl UsageRule for TimeBased {
             (held, _, share) => (u128::from(held) << 64) / u128::from(share),
         };
         Rank::new((0..self.dims).map(part).max().unwrap_or(0))
+    }
+}
+
+impl Checkpoint for TimeBased {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let TimeBased { capacity: _, dims: _, k: _, shares } = self;
+        visitor.value(shares)
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use super::price::binary_fraction;
 use super::{Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Setup, StaticEquivalent};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::UserId;
 use plimsoll_fair::{Across, Quantity};
@@ -89,4 +90,15 @@ impl Policy for Tsf {
     }
 }
 
-impl Capabilities for Tsf {}
+impl Capabilities for Tsf {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Tsf {
+    fn visit(&mut self, _visitor: &mut Visitor) -> Result<()> {
+        let Tsf { weights: _, of: _ } = self;
+        Ok(())
+    }
+}

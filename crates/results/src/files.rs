@@ -20,6 +20,12 @@ pub const RUN: &str = "run.json";
 /// The requests for figures.
 pub const REQUESTS: &str = "figures.toml";
 
+/// The folder of the saved states of runs that have not ended, with a folder for each run.
+pub const SAVED: &str = "saved";
+
+/// The name of the file with the saved state of a run, beside its incomplete tables.
+pub const STATE: &str = "state";
+
 /// The folder of figures.
 pub const FIGURES: &str = "figures";
 
@@ -58,7 +64,7 @@ pub fn is_record(name: &str) -> bool {
 /// Returns whether results use this name in their folder.
 pub fn is_of_results(name: &str) -> bool {
     let tables = || Table::all().map(|table| table.name());
-    let others = [RECEIPTS, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
+    let others = [RECEIPTS, SAVED, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
     is_record(name)
         || name.starts_with(CELL)
         || tables().chain(others).any(|own| own == name)

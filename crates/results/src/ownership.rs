@@ -12,7 +12,7 @@ use plimsoll_store::file::is_temporary;
 use plimsoll_store::lock::{FILE as LOCK, is_lock};
 use plimsoll_store::sealed::{self, Found};
 
-use crate::files::{CELL, EXPERIMENT, FIGURES, RECEIPTS, STATISTICS, STUDY, is_of_results, is_record};
+use crate::files::{CELL, EXPERIMENT, FIGURES, RECEIPTS, SAVED, STATE, STATISTICS, STUDY, is_of_results, is_record};
 use crate::folder::{Contents, StudyRecord, check_links, check_output, of_cell, receipts};
 use crate::manifest::{self, Manifest};
 use crate::receipt::Receipt;
@@ -26,7 +26,8 @@ pub fn check_owner(folder: &Path) -> Result<()> {
     for name in entries(folder)?.iter().filter(|name| is_of_results(name)) {
         let path = folder.join(name);
         check_links(folder, &path)?;
-        if in_the_way.is_none() {
+        // Saved states are written before any record, and nothing but saved states is used or removed there.
+        if in_the_way.is_none() && name != SAVED {
             in_the_way = first_file(&path)?;
         }
     }
@@ -123,6 +124,36 @@ pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
         Found::Damaged(error) => Err(Error::Mismatch { problem: format!("{error}\n{ADVICE}") }),
         _ => Ok(()),
     }
+}
+
+/// Removes the saved state and then the incomplete tables of a run in its folder, if there are any, and the folder unless it has other
+/// files. Errors: [`Error::Output`].
+pub fn remove_saved(folder: &Path) -> Result<()> {
+    let tables = Table::all().map(|table| format!("{}.parquet", table.name()));
+    for path in std::iter::once(STATE.to_owned()).chain(tables).map(|name| folder.join(name)) {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::output(path, error)),
+            _ => {}
+        }
+    }
+    remove_temporary(folder, folder)?;
+    let _ = std::fs::remove_dir(folder);
+    Ok(())
+}
+
+/// Removes the saved states of all runs in a results folder; other files are kept. Errors: [`Error::Output`], [`Error::Io`].
+pub fn remove_all_saved(folder: &Path) -> Result<()> {
+    let is_of_run = |name: &String| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    for place in places(folder)? {
+        let saved = place.join(SAVED);
+        check_links(folder, &saved)?;
+        for run in entries(&saved)?.iter().filter(|name| is_of_run(name)).map(|name| saved.join(name)) {
+            check_links(folder, &run)?;
+            remove_saved(&run)?;
+        }
+        let _ = std::fs::remove_dir(saved);
+    }
+    Ok(())
 }
 
 /// Removes all results in a folder, for `--restart`: tables and receipts of runs, statistics, figures, reports and descriptions. Removes

@@ -9,8 +9,10 @@ use crate::memory::MemoryGuard;
 use crate::own::OwnMetrics;
 use crate::remarks::Remarks;
 use crate::sinks::Sinks;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_metrics::RunLog;
 use plimsoll_results::schema::Table;
 use plimsoll_results::summary::StuckExample;
@@ -207,8 +209,39 @@ impl Recorder for Collector<'_> {
         self.log.fetch(user);
     }
 
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn heartbeat(&mut self, now: Time) -> Result<()> {
         self.room.check(self.log.users.len())?;
         (self.heartbeat)(now, self.log.totals.launched)
+    }
+}
+
+impl Checkpoint for Collector<'_> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Collector {
+            log,
+            sinks,
+            weights: _,
+            dims: _,
+            names,
+            remarks,
+            pooled_machines: _,
+            demands,
+            groups,
+            own,
+            heartbeat: _,
+            room: _,
+            // The name of the last record is rendered again.
+            text: _,
+            numbered: _,
+        } = self;
+        visit_values!(visitor; names, remarks, demands);
+        log.visit(visitor)?;
+        sinks.visit(visitor)?;
+        own.visit(visitor)?;
+        visitor.option(groups.as_mut())
     }
 }

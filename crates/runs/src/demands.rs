@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 /// Counts tasks by demand. Demands are of one kind if they are equal in every resource after rounding: each amount is rounded down to a
 /// multiple of an eighth of the largest power of two that does not exceed it. A kind is represented by the mean demand of its tasks, which
 /// is their demand if all have the same demand.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Demands {
     kinds: BTreeMap<(Option<Box<str>>, Vec<u64>), Tally>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Tally {
     tasks: u64,
     /// The sum of the tasks' demands, by resource.

@@ -5,8 +5,10 @@
 //! summary.
 
 use crate::sinks::Sinks;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_metrics::{GroupLog, Guarantee, Holding};
 use plimsoll_policies::{GroupLevel, GroupNode, GroupTree, Groups, Unreturned};
 use plimsoll_results::schema::{GroupRow, Table, Writer};
@@ -192,4 +194,12 @@ fn used(log: &GroupLog, group: usize, d: usize) -> u128 {
 
 fn borrowed(log: &GroupLog, group: usize, d: usize) -> u128 {
     log.sums(group, d).borrowed_us
+}
+
+impl Checkpoint for GroupWatch {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let GroupWatch { tree: _, log, dims: _, owner, holdings, most, written } = self;
+        visit_values!(visitor; log, owner, holdings, most, written);
+        Ok(())
+    }
 }

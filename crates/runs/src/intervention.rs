@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use plimsoll_base::checkpoint::Checkpoint;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::Books;
@@ -104,5 +105,9 @@ impl Capabilities for AdmitsAll {
 
     fn explain(&self) -> Option<&dyn Explain> {
         self.0.explain()
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        self.0.checkpoint()
     }
 }

@@ -4,9 +4,11 @@
 //! of the language of mappings over the columns in [`JOB_COLUMNS`]. Sums are in the order of completion. A metric may also be a function
 //! of the program over these columns.
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result, did_you_mean};
 use plimsoll_base::units::Span;
+use plimsoll_base::visit_values;
 use plimsoll_metrics::FinishedJob;
 use plimsoll_policies::{Code, JOB_COLUMNS, JobColumns, MetricFunction};
 use plimsoll_results::schema::OwnColumn;
@@ -86,7 +88,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The values of the jobs of a user, or of all jobs.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct ValueSums {
     /// The number of jobs with a value.
     jobs: u64,
@@ -206,5 +208,13 @@ fn add_row(columns: &mut JobColumns, user: u32, cells: &[Cell; JOB_COLUMNS.len()
             Cell::Float(value) => *value,
             _ => f64::NAN,
         });
+    }
+}
+
+impl Checkpoint for OwnMetrics<'_> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let OwnMetrics { metrics: _, sums, columns } = self;
+        visit_values!(visitor; sums, columns);
+        Ok(())
     }
 }

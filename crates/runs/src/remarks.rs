@@ -4,7 +4,7 @@ use plimsoll_base::units::Resources;
 use plimsoll_results::summary::StuckExample;
 
 /// Facts about a workload that are not metrics.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Remarks {
     /// The number of rows that request a label or a location.
     pub labels: u64,

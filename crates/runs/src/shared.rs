@@ -133,6 +133,17 @@ impl SharedSupply {
         Ok(result.as_ref().and_then(Option::as_ref).map(|(fair, _)| Arc::clone(fair)))
     }
 
+    /// Returns the service of each user in the fluid replay for one run that continues, whether or not others share the supply. Returns `None`
+    /// if the replay fails. Errors: as [`SharedSupply::fair_service`].
+    pub fn fair_service_alone(
+        &self,
+        inputs: ReplayInputs,
+        heartbeat: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<Arc<FairService>>> {
+        let unlimited = RowMemory::new(u64::MAX);
+        Ok(self.replay(&inputs, &unlimited, heartbeat)?.map(|(fair, _)| fair))
+    }
+
     /// Computes the service of each user in the fluid replay; see [`SharedSupply::fair_service`].
     fn replay(
         &self,

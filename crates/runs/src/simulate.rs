@@ -11,11 +11,13 @@ use crate::collect::Collector;
 use crate::groups::GroupWatch;
 use crate::intervention::Intervention;
 use crate::own::{OwnMetric, OwnMetrics};
+use crate::saved::{SaveClock, SavedState, SavedStates};
 use crate::shared::{ReplayInputs, SharedSupply};
 use crate::sinks::{Destination, Sinks};
 use crate::summary;
 use crate::wait_log::{NoObserver, Observer};
-use plimsoll_base::error::Result;
+use plimsoll_base::checkpoint::Visitor;
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::pinned::Pinned;
 use plimsoll_base::units::{MAX_DIMS, Resources, Span, Time};
 use plimsoll_control::settings::ControlPlan;
@@ -65,6 +67,14 @@ pub struct Simulated {
     pub summary: RunSummary,
     /// The complete tables, which still have temporary names. They are removed unless the caller gives them their final names.
     pub tables: Vec<Pending>,
+    /// The instant of the saved state, if the run continued.
+    pub continued: Option<Time>,
+    /// The reason why the saved state was not used.
+    pub rejected: Option<String>,
+    /// The reason why a state could not be written.
+    pub unsaved: Option<String>,
+    /// Whether the run could save its state.
+    pub savable: bool,
 }
 
 /// The number of intervals between the quantiles in the `quantiles` table.
@@ -91,6 +101,36 @@ pub fn simulate_observed(
     heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
     observer: &mut dyn Observer,
 ) -> Result<Simulated> {
+    let loaded = to.saved.as_ref().map_or(Ok(None), SavedStates::load);
+    let mut rejected = loaded.as_ref().err().cloned();
+    if let Ok(Some(state)) = loaded {
+        match attempt(simulation, policy, to, heartbeat, observer, Some(state))? {
+            Attempt::Complete(simulated) => return Ok(*simulated),
+            Attempt::Rejected(reason) => rejected = Some(reason),
+        }
+    }
+    match attempt(simulation, policy, to, heartbeat, observer, None)? {
+        Attempt::Complete(simulated) => Ok(Simulated { rejected, ..*simulated }),
+        Attempt::Rejected(reason) => Err(Error::Unexpected { problem: reason }),
+    }
+}
+
+/// The result of an attempt to run.
+enum Attempt {
+    Complete(Box<Simulated>),
+    /// The saved state does not fit, for example because an incomplete table was removed.
+    Rejected(String),
+}
+
+/// Runs the simulation from its beginning or from a saved state.
+fn attempt(
+    simulation: &Simulation,
+    policy: &NamedPolicy,
+    to: &Destination,
+    heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
+    observer: &mut dyn Observer,
+    state: Option<SavedState>,
+) -> Result<Attempt> {
     let mut source = simulation.supply.source()?;
     if let Some(intervention) = simulation.intervention {
         source = intervention.source(source)?;
@@ -115,19 +155,23 @@ pub fn simulate_observed(
     let Simulation { sample: step, window, .. } = *simulation;
     let measure = Measure { step, window, horizon: simulation.options.until };
     // Under a control plane, a run may end before all rows are submitted, so that it has other rows than the replay.
-    let fair = match simulation.control {
-        None => {
-            let inputs = || ReplayInputs {
-                capacity,
-                weights: weights.clone(),
-                services: simulation.services.to_vec(),
-                window,
-                horizon: simulation.options.until,
-            };
-            simulation.supply.fair_service(inputs, &mut || heartbeat(Time::ZERO, 0))?
-        }
-        Some(_) => None,
+    let inputs = || ReplayInputs {
+        capacity,
+        weights: weights.clone(),
+        services: simulation.services.to_vec(),
+        window,
+        horizon: simulation.options.until,
     };
+    let mut beat = || heartbeat(Time::ZERO, 0);
+    let fair = match (simulation.control, &state) {
+        (Some(_), _) | (None, Some(SavedState { is_shared: false, .. })) => None,
+        (None, None) => simulation.supply.fair_service(inputs, &mut beat)?,
+        (None, Some(_)) => match simulation.supply.fair_service(inputs, &mut beat)? {
+            None => simulation.supply.fair_service_alone(inputs(), &mut beat)?,
+            shared => shared,
+        },
+    };
+    let is_shared = fair.is_some();
     let log = RunLog::new(cluster.dims.len(), &capacity, &weights, &measure, fair);
     let mut collector = Collector::new(log, cluster.dims.len(), &weights, sinks, groups, heartbeat);
     collector.own = OwnMetrics::new(simulation.metrics);
@@ -143,10 +187,35 @@ pub fn simulate_observed(
         run_context = run_context.under(world);
     }
     let mut engine = Engine::new(run_context, Arc::clone(&cluster), weights.clone(), &options)?;
+    let mut continued = None;
+    if let Some(state) = state {
+        match Visitor::restore(&mut engine, &state.bytes) {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => return Ok(Attempt::Rejected(error.to_string())),
+            Ok(()) => continued = Some(engine.now()),
+        }
+    }
+    let mut unsaved = None;
+    let savable = engine.has_checkpoints();
+    let mut saving = to.saved.as_ref().filter(|_| savable).map(|saved| (saved, SaveClock::new(saved.every)));
     observer.begin(&mut engine);
-    while let Some(now) = engine.step()? {
+    loop {
+        let stepped = engine.step();
+        if let (Err(Error::Interrupted), Some((saved, clock))) = (&stepped, &saving)
+            && clock.is_worth_saving()
+        {
+            // The run ends by the interruption, whether or not its state is saved.
+            let _ = saved.save(&mut engine, is_shared)?;
+        }
+        let Some(now) = stepped? else { break };
         if observer.instant(&mut engine, now)?.is_break() {
             break;
+        }
+        if let Some((saved, clock)) = &mut saving
+            && clock.is_due()
+        {
+            unsaved = saved.save(&mut engine, is_shared)?.err().or(unsaved);
+            clock.saved();
         }
     }
     let outcome = engine.finish()?;
@@ -180,17 +249,18 @@ pub fn simulate_observed(
         ignored: summary::ignored(&collector, &weights, (pooled, held), dims),
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
-    finish(collector, summary, measured, &weights, to)
+    let tables = finish(collector, &summary, measured, &weights, to)?;
+    Ok(Attempt::Complete(Box::new(Simulated { summary, tables, continued, rejected: None, unsaved, savable })))
 }
 
 /// Writes the tables that are computed at the end, and completes all tables.
 fn finish(
     collector: Collector,
-    summary: RunSummary,
+    summary: &RunSummary,
     measured: Span,
     weights: &Weights,
     to: &Destination,
-) -> Result<Simulated> {
+) -> Result<Vec<Pending>> {
     let dims = &summary.dims;
     let mut tables = Vec::new();
     if let Some(mut table) = to.open::<User<'static>>(dims)? {
@@ -247,7 +317,7 @@ fn finish(
         table.push(summary.values.iter().map(|(_, value)| value.cell()))?;
         tables.push(table.complete()?);
     }
-    Ok(Simulated { summary, tables })
+    Ok(tables)
 }
 
 fn bins(collector: &Collector) -> Vec<(String, u64, Option<f64>)> {

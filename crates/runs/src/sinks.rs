@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use crate::saved::SavedStates;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::column::{Kind, TableRow};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::names::Listed;
@@ -38,6 +40,8 @@ pub struct Destination {
     pub tables: Vec<Table>,
     /// Key-value metadata of every file.
     pub metadata: Vec<(String, String)>,
+    /// The saved states of the run, if it has any.
+    pub saved: Option<SavedStates>,
 }
 
 impl Destination {
@@ -59,8 +63,9 @@ impl Destination {
         let mut metadata = self.metadata.clone();
         let resources: Vec<String> = dims.iter().map(Dim::column).collect();
         metadata.push(("plimsoll.resources".to_owned(), serde_json::json!(resources).to_string()));
-        let table = TableWriter::create(&path, &constants, fields, &metadata)?;
-        Ok(Some(table.beside(rayon::current_num_threads() > 1)))
+        let writer = TableWriter::create(&path, &constants, fields, &metadata)?;
+        let kept = self.saved.as_ref().map(|saved| saved.table(table));
+        Ok(Some(writer.beside(rayon::current_num_threads() > 1).kept_at(kept)))
     }
 }
 
@@ -239,6 +244,19 @@ impl Sinks {
             self.decisions.map(Writer::complete),
         ];
         done.into_iter().flatten().collect()
+    }
+}
+
+impl Checkpoint for Sinks {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Sinks { dims: _, jobs, tasks, usage, fairness, shares, levels, decisions, wanted: _ } = self;
+        visitor.option(jobs.as_mut())?;
+        visitor.option(tasks.as_mut())?;
+        visitor.option(usage.as_mut())?;
+        visitor.option(fairness.as_mut())?;
+        visitor.option(shares.as_mut())?;
+        visitor.option(levels.as_mut())?;
+        visitor.option(decisions.as_mut())
     }
 }
 

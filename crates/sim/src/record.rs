@@ -8,6 +8,7 @@ use crate::books::{Books, Partition};
 use crate::cluster::{DevicePart, Machines, Shortage};
 use crate::policy::{Cause, Groups, Rank, Reason};
 use crate::workload::{JobName, JobNames, TaskSet};
+use plimsoll_base::checkpoint::Checkpoint;
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Span, Time, UserId};
 
@@ -369,6 +370,11 @@ pub trait Recorder: Send {
 
     /// Prefetches the state of a user about which a fact follows soon.
     fn fetch(&self, _user: UserId) {}
+
+    /// Returns its state. Without it a run with this recorder has no checkpoints.
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        None
+    }
 
     /// Reports progress, or ends the run with an error such as [`Error::Interrupted`](plimsoll_base::error::Error::Interrupted). Called
     /// every few thousand instants.

@@ -19,6 +19,7 @@ use plimsoll_base::names::{Listed, NameList};
 use plimsoll_sim::workload::Names as Interned;
 
 /// The values of a column in a growing row group, without absent ones.
+#[derive(serde::Serialize, serde::Deserialize)]
 enum Values {
     Int(Vec<i64>),
     Float(Vec<f64>),
@@ -28,6 +29,7 @@ enum Values {
 }
 
 /// A column of a growing row group.
+#[derive(serde::Serialize, serde::Deserialize)]
 pub struct GrowingColumn {
     values: Values,
     distinct: bool,
@@ -309,11 +311,12 @@ fn few<T: Copy>(values: &[T], distinct: bool, bits: impl Fn(T) -> u64) -> Option
 }
 
 /// Names by number, in order of their first appearance in a row group.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 struct Names {
     names: Interned,
     keys: Vec<u32>,
     /// Per hash, the most recent name: its ends, length and number. An entry nearly always matches the name that is searched.
+    #[serde(skip)]
     recent: Vec<([u64; 2], usize, u32)>,
 }
 
@@ -337,7 +340,7 @@ impl Names {
 }
 
 /// Names of a list by number, in order of their first appearance in a row group. A name is looked up only at its first appearance.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 struct ListedNames {
     names: NameList,
     keys: Vec<u32>,
@@ -373,7 +376,7 @@ fn ends(bytes: &[u8]) -> [u64; 2] {
 }
 
 /// Distinct names, each without the prefix that it shares with the one before.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 struct Differing {
     before: Vec<u8>,
     shared: Vec<i64>,

@@ -62,7 +62,7 @@ pub fn digest_of(bytes: &[u8]) -> String {
 pub(crate) struct Digest(Arc<Mutex<blake3::Hasher>>);
 
 impl Digest {
-    fn update(&self, bytes: &[u8]) {
+    pub fn update(&self, bytes: &[u8]) {
         // No code panics while it holds the lock.
         if let Ok(mut hasher) = self.0.lock() {
             hasher.update(bytes);
@@ -84,6 +84,16 @@ pub(crate) struct Digesting {
 impl Digesting {
     pub fn new(file: File, digest: Digest) -> Digesting {
         Digesting { file, digest }
+    }
+
+    /// Returns the digest of the bytes so far, in hexadecimal.
+    pub fn digest(&self) -> String {
+        self.digest.hex()
+    }
+
+    /// Syncs the file's data to the disk.
+    pub fn sync(&self) -> std::io::Result<()> {
+        self.file.sync_data()
     }
 }
 
@@ -109,6 +119,33 @@ pub(crate) fn begin(path: &Path) -> Result<NamedTempFile> {
     let folder = folder_of(path);
     make_folder(folder).map_err(fail)?;
     tempfile::Builder::new().prefix(TEMPORARY).rand_bytes(6).tempfile_in(folder).map_err(fail)
+}
+
+/// Moves an incomplete file to `path`, where it remains if the process ends, and creates the folder if needed. Errors: [`Error::Output`].
+pub(crate) fn keep(temporary: &mut NamedTempFile, path: &Path) -> Result<()> {
+    let fail = |error: std::io::Error| Error::output(path, error);
+    if temporary.path() == path {
+        return Ok(());
+    }
+    make_folder(folder_of(path)).map_err(fail)?;
+    let file = temporary.as_file().try_clone().map_err(fail)?;
+    std::fs::rename(temporary.path(), path).map_err(fail)?;
+    // There is no file of the old name to remove.
+    temporary.disable_cleanup(true);
+    *temporary = kept(file, path).map_err(fail)?;
+    Ok(())
+}
+
+/// Opens an incomplete file that was kept at `path`. Errors: [`Error::Output`].
+pub(crate) fn reopen(path: &Path) -> Result<NamedTempFile> {
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path);
+    file.and_then(|file| kept(file, path)).map_err(|error| Error::output(path, error))
+}
+
+fn kept(file: File, path: &Path) -> std::io::Result<NamedTempFile> {
+    let mut kept = NamedTempFile::from_parts(file, TempPath::try_from_path(path)?);
+    kept.disable_cleanup(true);
+    Ok(kept)
 }
 
 /// Syncs a file's data to the disk and makes the file readable. Errors: [`Error::Output`].

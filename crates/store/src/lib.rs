@@ -13,6 +13,7 @@ mod kinds;
 pub mod lock;
 pub mod parquet;
 pub mod portable;
+mod row_groups;
 pub mod sealed;
 pub mod table;
 pub mod trace;

@@ -4,23 +4,22 @@
 //! as the axes of an experiment, are the first columns and take no memory per row. The bytes depend on the rows only, not on the threads.
 
 use std::fmt::Display;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use polars_arrow::datatypes::{ArrowDataType, ArrowSchema, Field as ArrowField};
-use polars_parquet::parquet::error::ParquetError;
 use polars_parquet::parquet::metadata::KeyValue;
-use polars_parquet::parquet::write::{Compressor, DynIter, DynStreamingIterator, FileWriter, Version, WriteOptions};
-use polars_parquet::write::{schema_to_metadata_key, to_parquet_schema};
+use polars_parquet::write::schema_to_metadata_key;
 use tempfile::NamedTempFile;
 
 pub use super::encode::GrowingColumn;
-use super::encode::repeated;
-use super::file::{Digest, Digesting, Pending, WrittenFile, begin, complete};
+use super::file::{Digest, Pending, WrittenFile, begin, complete, keep, reopen};
+use super::row_groups::RowGroups;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::visit_values;
 
 fn stored(kind: Kind) -> ArrowDataType {
     match kind {
@@ -94,6 +93,10 @@ pub struct TableWriter {
     beside: bool,
     digest: Digest,
     temporary: NamedTempFile,
+    /// The path of the incomplete file from the first checkpoint on, if there may be one.
+    kept: Option<PathBuf>,
+    /// Whether the incomplete file is there.
+    is_kept: bool,
     pairs: Vec<KeyValue>,
     fields: Vec<Field>,
     columns: Vec<GrowingColumn>,
@@ -110,38 +113,11 @@ enum Output {
     Beside(SyncSender<Vec<GrowingColumn>>, JoinHandle<Result<RowGroups>>),
 }
 
-/// The row groups of a file that is being written.
-struct RowGroups {
-    path: PathBuf,
-    constants: Vec<Constant>,
-    /// Buffered, since the footer is written byte by byte; flushed after the last of them.
-    writer: FileWriter<BufWriter<Digesting>>,
-}
-
-impl RowGroups {
-    /// Writes a row group of `rows` rows.
-    fn write(&mut self, columns: Vec<GrowingColumn>, rows: usize) -> Result<()> {
-        let schema = self.writer.schema().clone();
-        let mut types = schema.columns().iter().map(|column| column.descriptor.clone());
-        let constants = self.constants.iter().zip(types.by_ref());
-        let constants = constants.map(|(constant, of)| repeated(constant.cell(), rows, of)).collect::<Vec<_>>();
-        let columns = columns.into_iter().zip(types).map(|(column, of)| column.pages(rows, of));
-        // Encodes one column after the other, so that only one column is in memory twice.
-        let streams = constants.into_iter().chain(columns).map(|pages| {
-            let (pages, compression) = pages?;
-            let pages = DynIter::new(pages.into_iter().map(Ok));
-            Ok(DynStreamingIterator::new(Compressor::new(pages, compression, Vec::new())))
-        });
-        let written = self.writer.write::<ParquetError>(rows as u64, DynIter::new(streams));
-        written.map(drop).map_err(|error| Error::output(&self.path, error))
-    }
-}
-
 impl Output {
     /// Starts a thread that writes complete row groups, unless there is one. Errors: [`Error::Output`] if it cannot be started.
     fn beside(self) -> Result<Output> {
         let Output::Here(mut groups) = self else { return Ok(self) };
-        let path = groups.path.clone();
+        let path = groups.path().to_owned();
         let (sender, receiver) = sync_channel::<Vec<GrowingColumn>>(0);
         let write = move || {
             receiver.into_iter().try_for_each(|columns| groups.write(columns, GROUP))?;
@@ -198,21 +174,22 @@ impl TableWriter {
         let pairs = std::iter::once(schema_to_metadata_key(&schema)).chain(pairs).collect();
         let file = temporary.as_file().try_clone().map_err(|error| fail(&error))?;
         let digest = Digest::default();
-        let file = BufWriter::with_capacity(1 << 16, Digesting::new(file, digest.clone()));
-        let schema = to_parquet_schema(&schema).map_err(|error| fail(&error))?;
-        // A column of a row group is one page, for which an index is useless.
-        let options = WriteOptions { write_statistics: false, version: Version::V1 };
-        let writer = FileWriter::new(file, schema, options, Some("Plimsoll".to_owned()));
         let constants = constants.iter().map(|(_, constant)| constant.clone()).collect();
-        let output = Some(Output::Here(RowGroups { path: path.to_owned(), constants, writer }));
+        let output = Some(Output::Here(RowGroups::begin(path, file, digest.clone(), &schema, constants)?));
         let (path, columns) = (path.to_owned(), Vec::new());
-        Ok(TableWriter { path, output, beside: false, digest, temporary, pairs, fields, columns, rows: 0, room: 0 })
+        let (beside, kept, is_kept, rows, room) = (false, None, false, 0, 0);
+        Ok(TableWriter { path, output, beside, digest, temporary, kept, is_kept, pairs, fields, columns, rows, room })
     }
 
     /// Enables a thread that encodes and writes a complete row group while the rows of the next one are added, if `beside`. The bytes are
     /// the same.
     pub fn beside(self, beside: bool) -> TableWriter {
         TableWriter { beside, ..self }
+    }
+
+    /// Sets the path at which the incomplete file is kept from the first checkpoint on; a table without it has no checkpoints.
+    pub fn kept_at(self, path: Option<PathBuf>) -> TableWriter {
+        TableWriter { kept: path, ..self }
     }
 
     /// Adds a row: one cell per field, in order. Errors: [`Error::Output`] for another number of cells, or for a cell of another type than
@@ -282,8 +259,43 @@ impl TableWriter {
     pub fn complete(mut self) -> Result<Pending> {
         self.flush()?;
         let mut groups = self.output()?.join()?;
-        groups.writer.end(Some(self.pairs)).map_err(|error| Error::output(&self.path, error))?;
+        groups.end(self.pairs)?;
         complete(&self.path, self.temporary, self.digest.hex())
+    }
+}
+
+impl Checkpoint for TableWriter {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let mut groups = self.output()?.join()?;
+        let TableWriter {
+            path,
+            output,
+            beside: _,
+            digest,
+            temporary,
+            kept,
+            is_kept,
+            pairs: _,
+            fields: _,
+            columns,
+            rows,
+            room: _,
+        } = self;
+        let kept = kept.as_ref().ok_or_else(|| Error::output(&*path, "this table has no checkpoints"))?;
+        if !visitor.is_restoring() && !std::mem::replace(is_kept, true) {
+            keep(temporary, kept)?;
+        }
+        visit_values!(visitor; columns, rows);
+        groups.visit(visitor)?;
+        if visitor.is_restoring() {
+            (*temporary, *digest, *is_kept) = (reopen(kept)?, Digest::default(), true);
+            let file = temporary.as_file().try_clone();
+            file.and_then(|file| groups.resume(file, digest.clone())).map_err(|error| Error::output(kept, error))?;
+            // The columns have no room yet.
+            self.room = *rows;
+        }
+        *output = Some(Output::Here(groups));
+        Ok(())
     }
 }
 
@@ -320,15 +332,85 @@ mod tests {
             let read_only = |table: &mut TableWriter| {
                 table.beside = beside;
                 let Some(Output::Here(groups)) = &mut table.output else { return };
-                let file = std::fs::File::open(table.temporary.path()).expect("a file");
-                let file = BufWriter::new(Digesting::new(file, Digest::default()));
-                let options = WriteOptions { write_statistics: false, version: Version::V1 };
-                groups.writer = FileWriter::new(file, groups.writer.schema().clone(), options, None);
+                groups.set_file(std::fs::File::open(table.temporary.path()).expect("a file"));
             };
             let error = long(&dir.path().join("t.parquet"), read_only).expect_err("nothing can be written");
             assert!(matches!(error, Error::Output { .. }), "{error}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).expect("a folder").count(), 0);
+    }
+
+    /// Writes the table of [`long`] with `rows` rows: saves its state after `stop` rows, and continues in another writer.
+    fn continued(
+        dir: &Path,
+        (rows, stop): (usize, usize),
+        beside: bool,
+        damage: impl FnOnce(&Path),
+    ) -> Result<Vec<u8>> {
+        let (path, kept) = (dir.join("t.parquet"), dir.join("saved/t.parquet"));
+        let open = || {
+            let fields = vec![Field::new("n", Kind::Int), Field { distinct: true, ..Field::new("name", Kind::Text) }];
+            let constants = [("policy".to_owned(), Constant::Text("drf".to_owned()))];
+            let table = TableWriter::create(&path, &constants, fields, &[]).expect("a writable folder");
+            table.beside(beside).kept_at(Some(kept.clone()))
+        };
+        let push = |table: &mut TableWriter, n: usize| {
+            let name = format!("job-{}", n / 3);
+            let number = if n.is_multiple_of(7) { Cell::Null } else { Cell::Int((n * n % 1009) as i64) };
+            table.push([number, Cell::Text(&name)])
+        };
+        let mut table = open();
+        (0..stop).try_for_each(|n| push(&mut table, n))?;
+        let mut state = plimsoll_base::checkpoint::Visitor::save(&mut table, Vec::new())?;
+        // The process writes more rows before it is killed, and saves its state once more in half of the cases.
+        (stop..rows).try_for_each(|n| push(&mut table, n))?;
+        if stop % 2 == 1 {
+            state = plimsoll_base::checkpoint::Visitor::save(&mut table, Vec::new())?;
+        }
+        let from = if stop % 2 == 1 { rows } else { stop };
+        drop(table);
+        damage(&kept);
+        let mut table = open();
+        plimsoll_base::checkpoint::Visitor::restore(&mut table, &state)?;
+        (from..rows).try_for_each(|n| push(&mut table, n))?;
+        let written = table.finish()?;
+        let bytes = std::fs::read(&path).expect("a file");
+        assert_eq!(written.digest, super::super::file::digest_of(&bytes));
+        assert!(!kept.exists());
+        Ok(bytes)
+    }
+
+    #[test]
+    fn a_table_continues_from_its_saved_state() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for rows in [0, 1, GROUP - 1, GROUP, GROUP + 1, 2 * GROUP + 5] {
+            let whole = continued(dir.path(), (rows, 0), false, |_| {}).expect("a table");
+            for stop in
+                [0, 1, 1000, GROUP - 1, GROUP, GROUP + 1, 2 * GROUP + 1].into_iter().filter(|stop| *stop <= rows)
+            {
+                for beside in [false, true] {
+                    let found = continued(dir.path(), (rows, stop), beside, |_| {}).expect("a table");
+                    assert!(found == whole, "{stop} of {rows} rows");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_incomplete_table_is_an_error() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let stop = GROUP + 2;
+        let failed = |damage: fn(&Path)| {
+            continued(dir.path(), (2 * GROUP, stop), false, damage).expect_err("a damaged table").to_string()
+        };
+        let change = |path: &Path| {
+            let mut bytes = std::fs::read(path).expect("a file");
+            bytes[100] ^= 1;
+            std::fs::write(path, bytes).expect("a file");
+        };
+        assert!(failed(change).contains("differs"));
+        assert!(failed(|path| std::fs::write(path, "PAR1").expect("a file")).contains("shorter"));
+        assert!(failed(|path| std::fs::remove_file(path).expect("a file")).contains("saved/t.parquet"));
     }
 
     #[test]

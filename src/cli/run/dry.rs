@@ -103,6 +103,7 @@ fn trial(plan: &Plan, policy: usize, stop: &Stop) -> Result<f64> {
         axes: Vec::new(),
         tables: plan.tables.clone(),
         metadata: Vec::new(),
+        saved: None,
     };
     let (started, mut launched) = (Instant::now(), 0u64);
     let outcome = simulate(&simulation, &plan.policies[policy], &to, &mut |_: Time, so_far| {

@@ -6,7 +6,9 @@
 mod dry;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use plimsoll_runs::SaveEvery;
 
 use super::accelerators::AcceleratorPlan;
 use super::printout::Printout;
@@ -29,6 +31,7 @@ use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
 use crate::rows::read_text;
 use crate::tree::{Node, Place};
+use crate::units::{Span, span};
 
 /// Run an experiment: all runs, tables, figures, report
 ///
@@ -70,9 +73,33 @@ pub struct Args {
     /// Run nothing; list the runs and estimate how long they would take
     #[arg(long, conflicts_with = "gather")]
     dry_run: bool,
+    #[command(flatten)]
+    save: SaveOptions,
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// The option for saved states.
+#[derive(clap::Args, Clone, Debug)]
+pub struct SaveOptions {
+    /// Save the state of each run after every such real time (1s, 10m), so that a killed run continues when the command
+    /// is repeated; or none
+    #[arg(long = "save-every", default_value = "10m", value_name = "SPAN", value_parser = save_interval)]
+    pub every: SaveInterval,
+}
+
+/// The interval between two saved states of a run; `None` saves no state.
+pub type SaveInterval = Option<SaveEvery>;
+
+/// Parses an interval between saved states. Errors: the accepted values.
+fn save_interval(text: &str) -> std::result::Result<SaveInterval, String> {
+    let expected = || "expected a span above 0, such as 1s or 10m, or none".to_owned();
+    match span(text) {
+        _ if text == "none" => Ok(None),
+        Ok(time) if time > Span::ZERO => Ok(Some(SaveEvery::Time(Duration::from_micros(time.0)))),
+        _ => Err(expected()),
+    }
 }
 
 /// A plan of any kind.
@@ -161,7 +188,15 @@ fn one(study: &Study, folder: &Path, args: &Args, context: &Context) -> Result<(
         _ => Mode::Resume,
     };
     let shard = args.shard.as_deref().map(|text| Shard::parse(text, |name| std::env::var(name).ok())).transpose()?;
-    let how = RunSettings { folder: Some(folder), threads: threads(args.jobs)?, mode, shard, format: args.format };
+    let save_every = args.save.every;
+    let how = RunSettings {
+        folder: Some(folder),
+        threads: threads(args.jobs)?,
+        mode,
+        shard,
+        format: args.format,
+        save_every,
+    };
     if args.dry_run {
         return dry::list(study, &how, context);
     }
@@ -190,6 +225,8 @@ pub struct RunSettings<'a> {
     pub shard: Option<Shard>,
     /// The format of the summary.
     pub format: Format,
+    /// The interval between two saved states of a run; `None` saves none.
+    pub save_every: Option<SaveEvery>,
 }
 
 /// Executes a study, prints its summary and reports tasks that never started. Errors: also [`Error::Idle`] for runs without any started
@@ -211,8 +248,8 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
         }
     }
     let bar = Bar::new(context.quiet, &context.stop);
-    let &RunSettings { folder, threads, mode, shard, .. } = how;
-    let request = Request { folder, threads, mode, shard, row_memory: ROW_MEMORY };
+    let &RunSettings { folder, threads, mode, shard, save_every, .. } = how;
+    let request = Request { folder, threads, mode, shard, row_memory: ROW_MEMORY, save_every };
     let outcome = execute(study, &request, &bar);
     bar.clear();
     let done = outcome?;
@@ -222,6 +259,13 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
             1 => format!("1 run was complete already, {} were made", done.made),
             kept => format!("{kept} runs were complete already, {} were made", done.made),
         });
+    }
+    done.saved_notes.iter().for_each(|note| context.print_message(note));
+    if let (Some(SaveEvery::Time(every)), false) = (how.save_every, done.unsaved.is_empty())
+        && started.elapsed() >= every
+    {
+        let policies: Vec<&str> = done.unsaved.iter().map(String::as_str).collect();
+        context.print_message(&format!("runs under {} save no state; a killed one begins again", policies.join(", ")));
     }
     if let Some(folder) = how.folder {
         let shard = how.shard.map(|shard| format!("-{}-of-{}", shard.index, shard.of)).unwrap_or_default();

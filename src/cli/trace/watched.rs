@@ -58,6 +58,10 @@ impl Source for Watched<'_> {
         self.source.job_finished(job, user, now);
     }
 
+    fn reacts(&self) -> bool {
+        self.source.reacts()
+    }
+
     fn locate(&self, row: u64) -> String {
         self.source.locate(row)
     }

@@ -78,7 +78,7 @@ pub struct BmfSolution {
 ///
 /// The first solution is the one of [`Bmf`]. If several solutions exist, later ones may depend on earlier ones. Cost: O(users · resources)
 /// per step, a few steps per change.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct BmfSolver {
     levels: Vec<f64>,
     shape: Shape,

@@ -9,7 +9,7 @@ pub(super) const TASKS: usize = usize::MAX;
 const ABUNDANCE: f64 = 2.0;
 
 /// Competing users, in units scaled so that the largest share that a unit needs is 1.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Shape {
     pub users: usize,
     pub dims: usize,
@@ -28,7 +28,7 @@ pub(super) struct Shape {
 }
 
 /// The units of the users at given levels, and the resulting usage.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Position {
     /// Units of each user.
     pub units: Vec<f64>,

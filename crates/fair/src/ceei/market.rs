@@ -33,7 +33,7 @@ const TRIALS: usize = 40;
 const RESPONSES: usize = 3;
 
 /// A solver for a sequence of problems: each search starts from the prices of the previous one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Market {
     prices: Vec<f64>,
     tasks: Vec<f64>,
@@ -295,7 +295,7 @@ fn line_search(slope: impl Fn(f64) -> (f64, f64), double: f64, end: f64) -> f64 
 }
 
 /// The Newton system, solved by Cholesky's method.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct System {
     factor: Vec<f64>,
     rhs: Vec<f64>,

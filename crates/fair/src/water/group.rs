@@ -26,7 +26,7 @@ named! {
 }
 
 /// The use of the part of a minimum that its group does not request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum UnusedMin {
     /// Other groups may use the unused part.
     #[default]
@@ -36,7 +36,7 @@ pub enum UnusedMin {
 }
 
 /// The configuration and current state of a group, in base units of one resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Group {
     /// The request: the sum of the allocation and the pending demand.
     pub request: u64,
@@ -63,7 +63,7 @@ impl Group {
 }
 
 /// The numbers of a group that determine the level: its quota at level 0, its quota at a sufficiently high level, and its growth per level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ReducedGroup {
     /// The quota at level 0.
     pub(super) base: u64,
@@ -197,7 +197,7 @@ impl Break {
 ///
 /// If all points are in their places, a running sum from the lowest break point on is within [`LIMIT`] of 0 in both parts, and so is the
 /// sum of any block. Sums of old and new points together may wrap around; the exact sums fit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Weight {
     pub amount: i64,
     pub ratio: i64,
@@ -229,7 +229,7 @@ impl std::ops::Sub for Weight {
 }
 
 /// Sums over the groups.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sums {
     base: u64,
     reach: u64,

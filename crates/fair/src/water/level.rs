@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::Exact;
 
 /// The water level: an amount per unit of ratio, as a fraction that is not reduced.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Level {
     /// At most [`LIMIT`](super::LIMIT).
     pub(super) numerator: u64,

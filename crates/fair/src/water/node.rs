@@ -18,10 +18,12 @@ const NO_KEY: u64 = u64::MAX >> 1;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Sorted keys with their identifiers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(align(64))]
 pub(super) struct KeyRow<const N: usize> {
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     keys: [u64; N],
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     ids: [u32; N],
     len: u32,
 }
@@ -113,7 +115,7 @@ fn below(one: u64, other: u64) -> u64 {
 }
 
 /// A block of ordered break points.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Leaf {
     pub row: KeyRow<LEAF>,
     pub previous: u32,
@@ -127,11 +129,14 @@ impl Leaf {
 }
 
 /// A block of ordered blocks: the first break point and the sums of each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Inner {
     pub row: KeyRow<INNER>,
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     children: [u32; INNER],
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     amounts: [i64; INNER],
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     ratios: [i64; INNER],
 }
 

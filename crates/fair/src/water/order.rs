@@ -48,7 +48,7 @@ impl Cursor {
 }
 
 /// The tree of break points.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct PointOrder {
     pub(super) leaves: Vec<Leaf>,
     pub(super) inners: Vec<Inner>,

@@ -9,10 +9,12 @@ use super::level::{DISTINCT, Level, key};
 use super::order::{BreakPoint, Cursor, NumberSource, PointOrder};
 use super::seek::{Gap, Window, Zone};
 use crate::Exact;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
+use plimsoll_base::visit_values;
 
 /// The identifier of a group of a [`Water`]. The identifier of a group that leaves is reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct GroupId(pub u32);
 
 impl GroupId {
@@ -374,7 +376,7 @@ impl Water {
 }
 
 /// The record of a group in one cache line, so that a change waits for memory once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(align(64))]
 struct Record {
     group: Group,
@@ -448,5 +450,21 @@ impl NumberSource for PoolMembers {
     fn distinct(&self) -> bool {
         let bits = |all: u64| u64::BITS - all.leading_zeros();
         bits(self.amounts) + bits(self.ratios) <= DISTINCT
+    }
+}
+
+impl Checkpoint for PoolMembers {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let PoolMembers { semantics: _, records, late, amounts, ratios } = self;
+        visit_values!(visitor; records, late, amounts, ratios);
+        Ok(())
+    }
+}
+
+impl Checkpoint for Water {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Water { members, free, total, sums, order, gap, shape, window, drift, level } = self;
+        visit_values!(visitor; free, total, sums, order, gap, shape, window, drift, level);
+        members.visit(visitor)
     }
 }

@@ -8,7 +8,7 @@ use super::node::{INNER, KeyRow, LEAF, NONE};
 use super::order::{NumberSource, PointOrder};
 
 /// A position between two neighbouring points: before point `at` of the leaf, or after its last point.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Gap {
     pub leaf: u32,
     pub at: u32,
@@ -17,7 +17,7 @@ pub(super) struct Gap {
 }
 
 /// The neighbourhood of a level, both ends included.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Window {
     low: (u64, u64),
     high: (u64, u64),

@@ -3,7 +3,7 @@
 use plimsoll_base::units::UserId;
 
 /// A row in progress: its tasks end when the user's progress reaches `end`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct FlowRow {
     pub end: f64,
     /// The recording order. Rows that end together are ordered by it. The counter wraps after 2^32 rows.
@@ -24,7 +24,7 @@ impl FlowRow {
 }
 
 /// The tasks, the rate and the demand of each row in progress; slots are reused.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct FlowRows {
     dims: usize,
     /// For each row, the number of tasks, the bits of the rate, and the demand of a task.
@@ -65,7 +65,7 @@ impl FlowRows {
 }
 
 /// The progress of a user's work. All flows are visited whenever shares are solved, so other data are stored separately.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Flow {
     pub user: UserId,
     /// The number of measured rows.

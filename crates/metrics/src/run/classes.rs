@@ -15,7 +15,7 @@ const SHORT: Span = Span::from_secs(3600);
 const NARROW: u64 = 8;
 
 /// The numbers of finished jobs and their waits, by class.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct WaitClasses([(u64, u128); 4]);
 
 const SHORT_NARROW: usize = 0;

@@ -14,7 +14,7 @@ use plimsoll_sim::record::JobRecord;
 use plimsoll_sim::workload::TaskSet;
 
 /// The deadlines of unfinished jobs, and the sums over the other jobs that were submitted in the window.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Deadlines {
     /// The deadlines of jobs in the system; empty in a workload without deadlines.
     open: JobTable<Time>,

@@ -37,7 +37,7 @@ impl FinishedJob {
 }
 
 /// The delays of finished jobs, each as a histogram. Sums do not depend on the order of the jobs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Delays {
     /// Completion times, in microseconds.
     pub completion: LogHistogram,
@@ -101,13 +101,13 @@ pub const FIG_14_LABELS: [&str; 7] =
     ["1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500", "2501-3000", "3001 and more"];
 
 /// Completion times by the number of tasks of a job, in the bins of Figure 14.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SizeBins {
     bins: [Bin; FIG_14_LABELS.len()],
 }
 
 /// The jobs of one bin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Bin {
     /// The number of jobs.
     pub count: u64,

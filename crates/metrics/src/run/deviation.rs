@@ -13,7 +13,7 @@ use crate::snapshot::TOLERANCE;
 use plimsoll_base::column::Unit;
 
 /// The distances of dominant shares from their fluid counterparts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Deviation {
     /// The largest distance.
     pub max: f64,

@@ -18,7 +18,7 @@ use plimsoll_base::column::Topic;
 use plimsoll_base::units::MAX_DIMS;
 
 /// The envy at one instant.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Envy {
     /// The largest envy among users with bounded envy, at least 0 (0.5 means half as many tasks again). It is 0 if it is within
     /// `TOLERANCE`. `None` if no backlogged user can run any task with its own bundle.

@@ -85,7 +85,7 @@ pub(crate) fn nearest(number: f64) -> u64 {
 ///
 /// Sums are integers, so the order of changes does not matter. A share below 2^-33 of the cluster counts as 0. Units: [`fixed_share`], each
 /// at most [`SHARE_MAX`]. A caller removes only values that it added.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct JainSum {
     users: u64,
     sum: u128,

@@ -10,13 +10,16 @@ use super::{Metrics, Run, float};
 use crate::job_table::JobTable;
 use crate::window::Window;
 use crate::work::TaskSizes;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::column::Unit;
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
+use plimsoll_base::visit_values;
 use plimsoll_sim::record::JobRecord;
 use plimsoll_sim::workload::TaskSet;
 
 /// The ratios of the finished jobs of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct FinishTimeSummary {
     jobs: u64,
     sum: f64,
@@ -46,7 +49,7 @@ impl FinishTimeSummary {
 }
 
 /// A job in the system.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct OpenJob {
     /// The integral of the number of unfinished jobs at its submission, in job-microseconds.
     integral: u128,
@@ -138,3 +141,11 @@ pub(super) static METRICS: Metrics = Metrics {
     ],
     fairness: &[],
 };
+
+impl Checkpoint for FinishTimes {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let FinishTimes { sizes: _, open, unfinished, since, integral, summary } = self;
+        visit_values!(visitor; open, unfinished, since, integral, summary);
+        Ok(())
+    }
+}

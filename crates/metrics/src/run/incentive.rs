@@ -12,7 +12,7 @@ use plimsoll_base::column::{Topic, Unit};
 use plimsoll_base::units::MAX_DIMS;
 
 /// The comparison of one backlogged user with its part of the cluster.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PartComparison {
     /// The tasks that its bundle runs over the tasks that its part would run. It is at least 0, and 1 if both are equal.
     pub ratio: f64,
@@ -41,7 +41,7 @@ pub fn standings<'a>(
 }
 
 /// The sharing incentive over all evaluated users at one instant.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Incentive {
     /// The smallest ratio.
     pub min_ratio: f64,

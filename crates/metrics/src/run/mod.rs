@@ -4,7 +4,9 @@
 //! Each column is declared once, with its name, its meaning and its computation; the columns of the tables `runs` and `fairness` are
 //! collected from these declarations. A mean over the grid covers only points with waiting tasks, unless the column is declared otherwise.
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow, Unit};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Span, Time};
 use plimsoll_sim::backend::Carried;
 use plimsoll_sim::books::Books;
@@ -205,7 +207,7 @@ fn runs() -> impl Iterator<Item = &'static Column<MetricValue>> {
 }
 
 /// A mean over grid points at which the value exists.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct GridMean {
     sum: f64,
     points: u64,
@@ -282,6 +284,13 @@ impl GridMeans {
             }
         }
         cells
+    }
+}
+
+impl Checkpoint for GridMeans {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let GridMeans { dims: _, means } = self;
+        means.iter_mut().try_for_each(|(_, means)| visitor.value(means))
     }
 }
 

@@ -12,7 +12,7 @@ use plimsoll_base::units::{MAX_DIMS, UserId};
 use plimsoll_sim::record::State;
 
 /// The values of the users with running or waiting tasks, in the order of the input, and values that several metrics need.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Sample {
     /// The dominant share of each user, unweighted.
     pub shares: Vec<f64>,

@@ -10,7 +10,7 @@ use plimsoll_base::units::Span;
 const DIGITS: u32 = 52;
 
 /// A sum of slowdowns in units of 2^-52. It does not depend on the order of the jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct SlowdownSum {
     jobs: u64,
     sum: u128,
@@ -66,7 +66,7 @@ pub(super) static METRICS: Metrics = Metrics {
 ///
 /// Each quotient is rounded once, to a double. For up to [`LogHistogram::EXACT`] jobs, quantiles are exact; for more jobs, they are
 /// computed from a histogram of millionths.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Slowdowns {
     sum: SlowdownSum,
     /// The bounded slowdowns: at least 1, and relative to at least [`BOUND`].

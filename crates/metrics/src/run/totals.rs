@@ -18,7 +18,7 @@ use plimsoll_sim::record::{Fate, JobRecord, Launch, Locality, Stuck, StuckRecord
 use plimsoll_sim::workload::TaskSet;
 
 /// The sums and counts over the whole run or, if stated, over its measured window.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Totals {
     /// The measured window.
     pub window: Window,

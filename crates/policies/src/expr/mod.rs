@@ -30,6 +30,7 @@ use super::{
     Ask, Capabilities, Needs, Parsed, Policy, PolicyRow, Queue, Rank, RankOrder, Reason, Setup, Stale, Verdict, line,
 };
 use crate::job_order::JobOrder;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -177,7 +178,7 @@ impl Stop {
 }
 
 /// The totals of all users.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct All {
     now: Time,
     held: Resources,
@@ -329,4 +330,15 @@ impl Policy for Expression {
     }
 }
 
-impl Capabilities for Expression {}
+impl Capabilities for Expression {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+}
+
+impl Checkpoint for Expression {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Expression { rank: _, admit: _, needs: _, stale: _, all } = self;
+        visitor.value(all)
+    }
+}

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use plimsoll_fair::water::Level;
 
 /// A waiting leaf with the stamp of the wait; entries with an outdated stamp are ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 struct GateEntry {
     leaf: u32,
     stamp: u32,
@@ -21,7 +21,7 @@ struct GateEntry {
 type Heap = BinaryHeap<Reverse<(Level, GateEntry)>>;
 
 /// All waiting leaves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Gates {
     dims: usize,
     /// By set and resource.

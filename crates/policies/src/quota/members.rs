@@ -8,7 +8,7 @@ use plimsoll_base::units::UserId;
 const NONE: u32 = u32::MAX;
 
 /// The state of a user in its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum MemberState {
     Idle,
     Open,
@@ -19,7 +19,7 @@ pub(super) enum MemberState {
 const NEAR: usize = 2;
 
 /// A user as of its last update; it fits one cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(align(64))]
 pub(super) struct Member {
     pub leaf: u32,
@@ -34,7 +34,7 @@ pub(super) struct Member {
 }
 
 /// Users of one group in the same state, in no particular order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct List {
     first: u32,
     pub len: u32,
@@ -70,7 +70,7 @@ impl List {
 }
 
 /// All users.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Members {
     dims: usize,
     all: Vec<Member>,

@@ -32,6 +32,7 @@ use super::{
     Ask, Capabilities, GroupLevel, GroupNode, GroupTree, Groups, Needs, Owners, Parsed, Policy, PolicyRow, Preemption,
     PreemptsFor, Queue, Rank, RankOrder, Reclaims, RunningView, Setup, Stale, Unreturned, Verdict, WaitList, enough,
 };
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Time, UserId};
 use plimsoll_sim::books::{Books, Partition};
@@ -215,6 +216,10 @@ impl Policy for Quota {
 }
 
 impl Capabilities for Quota {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
         Some(self)
     }
@@ -253,5 +258,14 @@ impl Preemption for Quota {
             }
         }
         Ok(Reclaims { victims, ..Reclaims::default() })
+    }
+}
+
+impl Checkpoint for Quota {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        // The buffer is empty between rounds.
+        let Quota { file: _, about: _, trees, unreturned, concerned: _ } = self;
+        visitor.value(unreturned)?;
+        visitor.all(trees.iter_mut())
     }
 }

@@ -8,11 +8,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{TOP, Tree};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Span, Time};
+use plimsoll_base::visit_values;
 use plimsoll_fair::water::Level;
 
 /// The level that a group needs for its allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 enum Needed {
     At(Level),
     /// No level is sufficient.
@@ -139,5 +142,13 @@ impl Overdue {
                 OverdueGroup { group, below, excess: tree.excess(group) }
             })
             .collect()
+    }
+}
+
+impl Checkpoint for Overdue {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Overdue { after: _, dims: _, needed, watched, entries, changed, since } = self;
+        visit_values!(visitor; needed, watched, entries, changed, since);
+        Ok(())
     }
 }

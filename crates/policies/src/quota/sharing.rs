@@ -9,8 +9,10 @@ use super::members::{List, MemberState, Members};
 use super::overdue::{Overdue, OverdueGroup};
 use super::tree::{self, Tree};
 use crate::{Ask, GroupLevel, GroupLimits, Queue, Rank, Reason, Setup, Verdict};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_sim::books::{Books, Partition, WEIGHT_ONE};
 
 /// The quotas of a tree's groups, and the users that wait for quota.
@@ -51,7 +53,7 @@ pub(super) struct TakeBack {
 }
 
 /// The state of a leaf group; unused for groups with children.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(align(64))]
 struct Leaf {
     /// The rank: used over runtime quota.
@@ -71,7 +73,7 @@ struct Leaf {
 const LEAF: Leaf = Leaf { key: 0, open: List::EMPTY, refused: List::EMPTY, place: 0, short: (0, 0), moved: false };
 
 /// The groups that were visited in this round.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct VisitedGroups {
     round: u32,
     at: Vec<u32>,
@@ -416,4 +418,13 @@ impl Sharing {
 /// Returns the amounts of all tasks of a request.
 fn total(ask: &Ask) -> Resources {
     Resources::from_slice(ask.footprint).map(|part| part.saturating_mul(u64::from(ask.tasks)))
+}
+
+impl Checkpoint for Sharing {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Sharing { partition: _, inside: _, tree, gates, overdue, leaves, users, open, again, changed, seen } = self;
+        visit_values!(visitor; gates, leaves, users, open, again, changed, seen);
+        tree.visit(visitor)?;
+        visitor.option(overdue.as_mut())
+    }
 }

@@ -11,15 +11,17 @@ mod levels;
 
 use super::file::{GroupEntry, QuotaFile, Reclaim};
 use crate::Setup;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Result, did_you_mean};
 use plimsoll_base::units::{MAX_DIMS, Resources};
+use plimsoll_base::visit_values;
 use plimsoll_fair::water::{Group, GroupId, LIMIT, Level, ReducedGroup, Semantics, UnusedMin, Water};
 
 /// The parent of groups directly under the cluster.
 pub(super) const TOP: u32 = u32::MAX;
 
 /// A group of the tree.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct QuotaNode {
     pub parent: u32,
     /// The set of siblings of the group, and the group's id in this set.
@@ -34,7 +36,7 @@ pub(super) struct QuotaNode {
 }
 
 /// A group in one resource: half a cache line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[repr(align(32))]
 struct Account {
     held: u64,
@@ -45,7 +47,7 @@ struct Account {
 }
 
 /// A set of siblings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Set {
     parent: u32,
     /// The tree's counter `look` when the totals were set.
@@ -390,5 +392,28 @@ fn spelling(dim: &plimsoll_base::units::Dim) -> String {
     match dim.unit {
         plimsoll_base::units::Unit::Mebibyte => format!("{}_gib", dim.name),
         _ => dim.column(),
+    }
+}
+
+impl Checkpoint for Tree {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Tree {
+            nodes,
+            accounts,
+            passed,
+            sets,
+            waters,
+            dims: _,
+            capacity,
+            ceiling,
+            reclaim: _,
+            look,
+            plain,
+            easy,
+            requested,
+            behind,
+        } = self;
+        visit_values!(visitor; nodes, accounts, passed, sets, capacity, ceiling, look, plain, easy, requested, behind);
+        visitor.all(waters.iter_mut())
     }
 }

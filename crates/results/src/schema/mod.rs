@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::column::{Cell, Column, ColumnValue, Computed, Described, Kind, TableRow};
 use plimsoll_base::error::Result;
 use plimsoll_base::named;
@@ -151,6 +152,13 @@ impl<R: TableRow> Writer<R> {
     /// Completes the file, which still has a temporary name. Errors: as [`TableWriter::complete`].
     pub fn complete(self) -> Result<Pending> {
         self.table.complete()
+    }
+}
+
+impl<R: TableRow> Checkpoint for Writer<R> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Writer { table, values: _ } = self;
+        table.visit(visitor)
     }
 }
 

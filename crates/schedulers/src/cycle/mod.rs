@@ -24,8 +24,10 @@ pub use walk::{Member, Walk};
 
 use std::collections::{HashMap, VecDeque};
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
+use plimsoll_base::visit_values;
 use plimsoll_policies::{
     Ask, Capabilities, Explain, Needs, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room,
     RunningView, Setup, Stale, Status, Verdict, Victims,
@@ -82,7 +84,7 @@ pub struct Cycled<S> {
 }
 
 /// A launch that a cycle has decided.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct PlannedLaunch {
     at: u32,
     /// The number of tasks that are not launched yet.
@@ -170,6 +172,10 @@ impl<S: Scheduler> Policy for Cycled<S> {
 }
 
 impl<S: Scheduler> Capabilities for Cycled<S> {
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn preemption(&mut self) -> Option<&mut dyn Preemption> {
         Some(self)
     }
@@ -233,5 +239,14 @@ impl<S: Scheduler> Preemption for Cycled<S> {
         let victims: Vec<Victims> = decided.evictions.iter().map(victim).collect();
         self.stops = !victims.is_empty();
         Ok(Reclaims { victims, stale })
+    }
+}
+
+impl<S: Scheduler> Checkpoint for Cycled<S> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        // The tree and the settings of the scheduler follow from the users.
+        let Cycled { scheduler: _, tree: _, weights: _, table, places, waits, at, acted, stops } = self;
+        visit_values!(visitor; table, places, waits, at, acted, stops);
+        Ok(())
     }
 }

@@ -146,7 +146,7 @@ impl Tree {
 }
 
 /// The next workload, application or job of a user.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Waiting {
     /// The user.
     pub user: UserId,
@@ -183,7 +183,7 @@ impl Waiting {
 }
 
 /// The allocations and the waiting users by queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct QueueTable {
     /// The allocation of the users of each node.
     pub usage: Vec<Resources>,

@@ -11,11 +11,13 @@ pub use weights::{WEIGHT_ONE, Weights};
 
 use prefetch_index::prefetch_index;
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::units::{Resources, Time, UserId};
+use plimsoll_base::visit_values;
 
 /// The key of separate books, if a policy keeps them: a task set is booked under the label that it requires, or under the default
 /// partition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Partition(pub u8);
 
 impl Partition {
@@ -63,7 +65,7 @@ pub struct Books {
 }
 
 /// The integrals of the allocations over time, in base units times microseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Integrals {
     now: Time,
     /// The integral up to the last change of the user's allocation, `dims` numbers per user.
@@ -441,5 +443,32 @@ impl Books {
             }
             assert_eq!(sum, standing(self), "the partitions of {user} add up at {now:?}");
         }
+    }
+}
+
+impl Checkpoint for Books {
+    fn visit(&mut self, visitor: &mut Visitor) -> plimsoll_base::error::Result<()> {
+        let Books {
+            dims: _,
+            capacity,
+            offered,
+            same: _,
+            accounts,
+            stride: _,
+            waiting_demand,
+            integrals,
+            machines: _,
+            weights: _,
+            total_held,
+            total_used,
+            total_running,
+            total_waiting,
+            backlogged,
+            active,
+            apart,
+        } = self;
+        visit_values!(visitor; capacity, offered, accounts, waiting_demand, integrals, total_held, total_used);
+        visit_values!(visitor; total_running, total_waiting, backlogged, active);
+        visitor.all(apart.iter_mut())
     }
 }

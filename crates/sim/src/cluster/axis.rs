@@ -17,9 +17,10 @@ const PARTS: u32 = 2;
 const RAW: usize = 64 << PARTS;
 
 /// The classes of one resource: class 0 begins at 0, the last one has no upper limit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct ClassAxis {
     /// The class of each raw class.
+    #[serde(with = "plimsoll_base::checkpoint::array")]
     of: [u8; RAW],
     /// The least amount of each class.
     pub least: Vec<u64>,

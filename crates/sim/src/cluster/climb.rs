@@ -17,13 +17,13 @@ use plimsoll_base::units::{MAX_DIMS, Resources};
 const AXES: usize = 3;
 
 /// A capacity of machines, and the weight of each resource in scores on these machines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct MachineKind {
     capacity: Resources,
     weights: [u128; MAX_DIMS],
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct IndexCell {
     kind: u32,
     classes: [u8; AXES],
@@ -34,7 +34,7 @@ struct IndexCell {
 }
 
 /// Machines of one kind that have the same amounts free.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Equals {
     kind: u32,
     free: Resources,
@@ -44,7 +44,7 @@ struct Equals {
     place: usize,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Climb {
     kinds: Vec<MachineKind>,
     kind_of: HashMap<Resources, u32>,

@@ -13,7 +13,7 @@ use plimsoll_base::units::{MachineId, Resources};
 pub const WHOLE: u64 = 1000;
 
 /// A part of a device, or a whole one, that is allocated to a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct DevicePart {
     /// The resource, as an index into the run's dimensions.
     pub dim: u8,
@@ -24,7 +24,7 @@ pub struct DevicePart {
 }
 
 /// One resource's devices on all machines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Set {
     pub dim: usize,
     /// The index of each machine's first device, and one more entry at the end.
@@ -50,7 +50,7 @@ pub(super) fn has_room(free: &[u16], need: u64) -> bool {
 }
 
 /// The devices of all machines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Hardware {
     pub(super) sets: Vec<Set>,
     pub(super) mix: Option<Mix>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const DEPTH: usize = 64;
 
 /// Labels that a machine must have or lack.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub enum Expression {
     /// The machine carries the label.
     Label(String),

@@ -17,7 +17,7 @@ use super::scope::Scope;
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
 /// The demands of tasks, and the number of tasks of each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Mix {
     tasks: Vec<(Resources, u64)>,
 }
@@ -79,7 +79,7 @@ impl Fragmentation {
 }
 
 /// By the demand of a task, the growth of the fragments on each machine if the task is placed on it; cached until the machine changes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Gradients(HashMap<Resources, Vec<Option<i128>>>);
 
 /// The maximum number of cached demands.

@@ -16,7 +16,7 @@ use super::scope::{Scope, ones};
 const AXES: usize = 3;
 
 /// The quantity to minimise.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Objective {
     /// The sum of the free shares of the cluster.
     Room(Prices),
@@ -45,7 +45,7 @@ impl Objective {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Grid {
     measure: Objective,
     axes: Vec<ClassAxis>,

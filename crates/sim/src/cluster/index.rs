@@ -11,7 +11,7 @@ use super::scope::{BLOCK, Bits, BlockRows, Scope, ones};
 use super::searches::{Searches, under};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Index {
     dims: usize,
     count: usize,

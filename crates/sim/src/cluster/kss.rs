@@ -37,7 +37,7 @@ const COVERED: u64 = 95;
 const REMEMBERED: usize = 4096;
 
 /// A rule of KSS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum KssRule {
     Random,
     DotProduct,
@@ -51,7 +51,7 @@ pub(super) enum KssRule {
 const FINE: f64 = 1e6;
 
 /// A kind of pods: those with equal cores, devices and accepted machines.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct PodKind {
     cores: u64,
     /// Thousandths of each device.
@@ -65,7 +65,7 @@ struct PodKind {
 }
 
 /// A demand of pods as it is given to [`PodMix::new`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PodDemand {
     /// The cores of each pod, in thousandths.
     pub cores: u64,
@@ -78,7 +78,7 @@ pub struct PodDemand {
 }
 
 /// The kinds of pods that `kss-fgd` counts fragments for.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct PodMix(Vec<PodKind>);
 
 impl PodMix {
@@ -158,7 +158,7 @@ fn score_of_growth(before: f64, after: f64) -> f64 {
 }
 
 /// The state of a rule of KSS besides free amounts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Kss {
     pub rule: KssRule,
     /// Whether scores keep their decimals.

@@ -10,11 +10,11 @@ use super::scope::MachineSet;
 use plimsoll_base::units::MachineId;
 
 /// The id of a class of machines; ids are dense, in order of first use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ClassId(pub u32);
 
 /// The machines for which an expression is true, except excluded machines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Class {
     expression: Expression,
     but: BTreeSet<MachineId>,
@@ -24,7 +24,7 @@ struct Class {
 /// The machines that carry each label, and the class of machines for each expression in use.
 ///
 /// Relabelling a machine updates all classes at once: O(classes · size of their expressions) per machine.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct LabelIndex {
     carriers: BTreeMap<String, MachineSet>,
     classes: Vec<Class>,

@@ -21,7 +21,7 @@ use plimsoll_base::units::{MAX_DIMS, MachineId, Resources};
 const DRAWS: u32 = 32;
 
 /// The data of a placement rule's search besides the index.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) enum Guide {
     /// The index alone.
     First,
@@ -50,7 +50,7 @@ impl Guide {
 }
 
 /// The free amounts of every machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Machines {
     pub(super) index: Index,
     pub(super) guide: Guide,

@@ -113,7 +113,7 @@ impl std::str::FromStr for Placement {
 ///
 /// If `L` exceeds 2^100, the weight is `2^100 / c_r` rounded down. The score is then an approximation; the test whether a task fits
 /// remains exact. The capacity of the cluster is its capacity at the start; later joins and leaves do not change it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Prices([u128; MAX_DIMS]);
 
 impl Prices {

@@ -21,7 +21,7 @@ pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 /// A bit for every machine, and a bit for every block with a machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Bits {
     words: Vec<u64>,
     above: Vec<u64>,
@@ -58,7 +58,7 @@ impl Bits {
 
 /// Many sets of machines side by side. The words of one block are adjacent in memory, because a machine joins or leaves neighbouring sets
 /// together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct BlockRows {
     rows: usize,
     words: Vec<u64>,
@@ -108,7 +108,7 @@ impl BlockRows {
 }
 
 /// A set of machines with a bit for every machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct MachineSet {
     bits: Bits,
     count: usize,
@@ -163,7 +163,7 @@ impl FromIterator<MachineId> for MachineSet {
 }
 
 /// The machines of an area (a rack, a room), block by block.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Area {
     /// Blocks in ascending order with the bits of the members of each, which are never 0.
     blocks: Vec<(u32, u64)>,

@@ -5,7 +5,7 @@ const SEARCHES: usize = 8;
 
 /// The latest demands of first-fit, each with the first block that may have room for it: blocks before it have no room for any demand that
 /// is at least as large in every resource.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Searches {
     /// The demands one after the other; an unused entry has the largest number for every resource.
     needs: Vec<u64>,

@@ -37,8 +37,10 @@ use crate::cluster::{Cluster, Placement};
 use crate::policy::{Explain, Needs, Policy, PreemptsFor};
 use crate::record::Recorder;
 use crate::workload::Source;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time, UserId};
+use plimsoll_base::visit_values;
 
 use extensions::Extensions;
 use kernel::{ChangeKinds, Kernel, Settings, Victims};
@@ -193,6 +195,11 @@ impl<'a> Engine<'a> {
         self.kernel.policy().explain()
     }
 
+    /// Returns whether the run has checkpoints: all of its parts do, and it has no control.
+    pub fn has_checkpoints(&mut self) -> bool {
+        self.extensions.remote.is_none() && self.kernel.has_checkpoints()
+    }
+
     /// Ends the run at the present instant and reports unfinished tasks to the recorder. Errors: the recorder's.
     pub fn finish(mut self) -> Result<Outcome> {
         let cut = self.cut || self.next_instant()?.is_some();
@@ -313,6 +320,21 @@ impl<'a> Engine<'a> {
         }
         let problem = "tasks that are there from the beginning come before the first step".to_owned();
         Err(Error::Mismatch { problem })
+    }
+}
+
+impl Checkpoint for Engine<'_> {
+    /// Visits the state between two steps, with the states of the policy and the recorder, and of the source if it [reacts]. Only a run
+    /// before its first step is restored, with the same workload, policy, cluster and options. Errors: [`Error::Mismatch`] for a run with a
+    /// control or watched jobs, and for a policy, recorder or source without checkpoints; the errors of the source.
+    ///
+    /// [reacts]: Source::reacts
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Engine { kernel, round, extensions, options: _, instants, wake, cut } = self;
+        visit_values!(visitor; instants, wake, cut);
+        kernel.visit(visitor)?;
+        round.visit(visitor)?;
+        extensions.visit(visitor)
     }
 }
 

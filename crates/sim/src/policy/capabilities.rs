@@ -4,6 +4,7 @@
 
 use super::{Ask, Groups, Preemption, Queue, Shares};
 use crate::books::Books;
+use plimsoll_base::checkpoint::Checkpoint;
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
 /// The optional interfaces of a policy. By default a policy provides none.
@@ -68,6 +69,12 @@ pub trait Capabilities {
 
     /// Returns the explanation of its decisions, for decision tests.
     fn explain(&self) -> Option<&dyn Explain> {
+        None
+    }
+
+    /// Returns its state. Without it a run under the policy has no checkpoints. Before it is restored, all users are opened again
+    /// ([`Policy::open`](super::Policy::open)), so the state needs no data that follows from the users alone.
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
         None
     }
 }

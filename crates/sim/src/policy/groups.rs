@@ -27,7 +27,7 @@ pub trait Groups: std::fmt::Debug {
 
 /// The amount that a group uses above its runtime quota and that cannot be reclaimed, because only tasks that are exempt from preemption
 /// use it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Unreturned {
     /// The group, by its index in [`GroupTree`].
     pub group: usize,
@@ -98,7 +98,7 @@ pub struct GroupLimits {
 }
 
 /// A group's quota of one resource, in base units.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GroupLevel {
     /// The amount shared with its siblings: its tree's capacity, or the runtime quota of its parent.
     pub total: u64,

@@ -17,12 +17,15 @@ pub use preemption::{
     Cause, Gang, Head, Pending, Preemption, Reclaims, Room, RunningTasks, RunningView, Shares, Victims, enough,
 };
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use crate::books::{Books, Partition};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, Time, UserId};
 
 /// The rank of a user: the lowest is served first. Its content is opaque. It has 256 bits, so that policies can represent shares exactly.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Rank {
     high: u128,
     low: u128,
@@ -92,6 +95,47 @@ pub enum Reason {
     Rule(&'static str),
     /// A policy that plans machines found none with room; its wording states why it did not make room either.
     NoRoom(&'static str),
+}
+
+/// A reason in a checkpoint.
+#[derive(serde::Serialize, serde::Deserialize)]
+enum StoredReason {
+    Quota(u32, u8, u64),
+    Rule(String),
+    NoRoom(String),
+}
+
+impl serde::Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let stored = match *self {
+            Reason::Quota { group, resource, short } => StoredReason::Quota(group, resource, short),
+            Reason::Rule(text) => StoredReason::Rule(text.to_owned()),
+            Reason::NoRoom(text) => StoredReason::NoRoom(text.to_owned()),
+        };
+        stored.serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Reason {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Reason, D::Error> {
+        Ok(match StoredReason::deserialize(deserializer)? {
+            StoredReason::Quota(group, resource, short) => Reason::Quota { group, resource, short },
+            StoredReason::Rule(text) => Reason::Rule(intern_static(text)),
+            StoredReason::NoRoom(text) => Reason::NoRoom(intern_static(text)),
+        })
+    }
+}
+
+/// Returns a text of the program that was read from a checkpoint. There are few such texts, and each is stored once.
+fn intern_static(text: String) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(text.as_str()) {
+        return known;
+    }
+    let text: &'static str = text.leak();
+    known.insert(text);
+    text
 }
 
 /// A machine that a task might start on; a pooled cluster is one machine.

@@ -103,7 +103,7 @@ pub trait RunningView {
 }
 
 /// The amounts that a user is about to gain and to lose, through the policy's lens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Pending {
     /// The amounts of tasks that the user will start.
     pub gains: Resources,
@@ -119,7 +119,7 @@ pub trait Shares {
 }
 
 /// The use of the room of the victims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Room {
     /// The room is reserved for the task that the victims are stopped for.
     Kept,

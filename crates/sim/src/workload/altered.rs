@@ -77,6 +77,10 @@ impl<A: Alteration> Source for Altered<'_, A> {
         self.source.job_finished(job, user, now);
     }
 
+    fn reacts(&self) -> bool {
+        self.source.reacts()
+    }
+
     fn locate(&self, row: u64) -> String {
         self.source.locate(row)
     }

@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, Span, Time, UserId};
+use plimsoll_base::visit_values;
 
 use super::names::{JobName, Names};
-use super::{Source, TaskSet, Texts};
+use super::{Source, TaskSet, Texts, read_again};
 
 /// The job that must have ended before a job is submitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Preceding {
     /// The name of the job, which has an earlier row.
     pub job: JobName,
@@ -29,6 +31,7 @@ impl Preceding {
 }
 
 /// A row that waits for its submission.
+#[derive(serde::Serialize, serde::Deserialize)]
 struct WaitingRow {
     set: TaskSet,
     name: JobName,
@@ -40,6 +43,8 @@ struct WaitingRow {
 /// order of submission. Memory grows with the jobs of the source.
 pub struct Following<'a> {
     source: Box<dyn Source + 'a>,
+    /// Number of rows taken from the source.
+    read: u64,
     /// Rows with a known time of submission, by the time of their job and by their numbers.
     ready: BTreeMap<(Time, u64), WaitingRow>,
     /// Rows of each job that waits, by the name of the preceding job.
@@ -59,6 +64,7 @@ impl<'a> Following<'a> {
     pub fn new(source: Box<dyn Source + 'a>) -> Following<'a> {
         Following {
             source,
+            read: 0,
             ready: BTreeMap::new(),
             held: HashMap::new(),
             ended: HashMap::new(),
@@ -95,6 +101,7 @@ impl<'a> Following<'a> {
                 break;
             }
             let Some(set) = self.source.next_set()? else { break };
+            self.read += 1;
             last = Some(set.job);
             let rows = jobs.entry(set.job).or_default();
             if rows.first().is_some_and(|first| first.set.preceding != set.preceding) {
@@ -172,7 +179,24 @@ impl Source for Following<'_> {
         self.held.values().map(|jobs| jobs.len() as u64).sum()
     }
 
+    fn reacts(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        // The rows of the source below are read again.
+        if self.source.reacts() { None } else { Some(self) }
+    }
+
     fn locate(&self, row: u64) -> String {
         self.source.locate(row)
+    }
+}
+
+impl Checkpoint for Following<'_> {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Following { source, read, ready, held, ended, numbers, begun, jobs, last } = self;
+        visit_values!(visitor; read, ready, held, ended, numbers, begun, jobs, last);
+        if visitor.is_restoring() { read_again(&mut **source, *read, &mut |_| Ok(())) } else { Ok(()) }
     }
 }

@@ -45,11 +45,12 @@ pub use trace::{CsvTrace, Input, RowParser, TraceField, describe};
 pub use unknown::{describe_encoding, require_canonical};
 pub use whole::{InMemory, Quality, Workload};
 
-use plimsoll_base::error::Result;
+use plimsoll_base::checkpoint::Checkpoint;
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, Resources, Span, Time, UserId};
 
 /// One row of a trace: equal tasks of one stage of one job.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TaskSet {
     /// Position in the trace, from 0; the last tie-breaker in every order.
     pub row: u64,
@@ -146,6 +147,17 @@ pub trait Source: Send {
     /// Records the end of a job. In a closed loop, the user then submits its next job.
     fn job_finished(&mut self, _job: JobId, _user: UserId, _now: Time) {}
 
+    /// Returns whether the ends of jobs may change the rows that follow.
+    fn reacts(&self) -> bool {
+        false
+    }
+
+    /// Returns the state of a source that [reacts](Source::reacts). A run that continues from a checkpoint reads the rows of any other
+    /// source again, so these have no state.
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        None
+    }
+
     /// Returns whether rows may have a [`TaskSet::preceding`] job. A run then reads the source through [`Following`].
     fn has_preceding(&self) -> bool {
         false
@@ -160,4 +172,19 @@ pub trait Source: Send {
     fn locate(&self, row: u64) -> String {
         format!("row {row}")
     }
+}
+
+/// Takes the first rows of a source again, without use, when a run continues from a checkpoint. `heartbeat` receives the submit time of a
+/// row from time to time. Errors: the source's and those of `heartbeat`, and [`Error::Mismatch`] if the source has fewer rows.
+pub fn read_again(source: &mut dyn Source, rows: u64, heartbeat: &mut dyn FnMut(Time) -> Result<()>) -> Result<()> {
+    for taken in 0..rows {
+        let Some(row) = source.next_set()? else {
+            let problem = format!("the workload has {taken} rows, fewer than the {rows} of the checkpoint");
+            return Err(Error::Mismatch { problem });
+        };
+        if taken.is_multiple_of(1 << 16) {
+            heartbeat(row.submit)?;
+        }
+    }
+    Ok(())
 }

@@ -90,7 +90,7 @@ impl Names {
 
 /// A job's name, stored only while the job is active: most traces number their jobs, so text and number are separate and cost no
 /// allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum JobName {
     /// A known prefix followed by a number without leading zeros (`job17`, `17`).
     Numbered {
@@ -104,7 +104,7 @@ pub enum JobName {
 }
 
 /// The prefixes of job names, at most [`JobNames::PREFIXES`] of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct JobNames {
     prefixes: Names,
     last: (Vec<u8>, u32),
@@ -193,6 +193,22 @@ impl JobNames {
         let mut text = String::new();
         self.render(name, &mut text);
         text
+    }
+}
+
+impl serde::Serialize for Names {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.names.serialize(serializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Names {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Names, D::Error> {
+        let mut names = Names::default();
+        for name in NameList::deserialize(deserializer)?.iter() {
+            names.intern(name);
+        }
+        Ok(names)
     }
 }
 

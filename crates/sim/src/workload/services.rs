@@ -149,6 +149,10 @@ impl Source for WithServices<'_> {
         self.source.held_jobs()
     }
 
+    fn reacts(&self) -> bool {
+        self.source.reacts()
+    }
+
     fn locate(&self, row: u64) -> String {
         match self.services.get(row as usize) {
             Some((name, _)) => format!("service '{name}'"),

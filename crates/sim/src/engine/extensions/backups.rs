@@ -9,8 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::engine::kernel::pace::ONE;
 use crate::engine::kernel::{ActiveSet, Change, Kernel, Reader, Running, SetSlot, Victim, may_be_stopped};
 use crate::record::Fate;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
+use plimsoll_base::visit_values;
 
 /// The rule for backup instances. Tasks of gangs, and tasks that may not be preempted (stable), get no backups. A task has at most one
 /// backup at a time.
@@ -26,7 +28,7 @@ pub struct Backup {
 }
 
 /// An instance of a task that has begun and not ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 enum LiveInstance {
     Waiting(SetSlot),
     Running(Running),
@@ -42,7 +44,7 @@ impl LiveInstance {
 }
 
 /// A task that has begun and not ended, and its instances.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Task {
     /// The instances; at most two.
     instances: Vec<LiveInstance>,
@@ -53,7 +55,7 @@ struct Task {
 }
 
 /// A row with at least one task that has begun.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct BackupRow {
     tasks: u32,
     /// Tasks that have not ended, including tasks that have not begun.
@@ -286,4 +288,12 @@ impl Backups {
 /// Returns whether tasks of a set may have backups.
 fn may_have(set: &ActiveSet) -> bool {
     !set.gang && may_be_stopped(set)
+}
+
+impl Checkpoint for Backups {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Backups { reader: _, rule: _, rows, due, created } = self;
+        visit_values!(visitor; rows, due, created);
+        Ok(())
+    }
 }

@@ -19,8 +19,10 @@ use crate::engine::kernel::{Attempt, Attempts, ChangeKinds, Kernel, Reader, Runn
 use crate::engine::outcome::Outcome;
 use crate::record::Fate;
 use crate::workload::synthetic::random::{numbered, stream};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time};
+use plimsoll_base::visit_values;
 
 /// The rules for how tasks fail, straggle and are backed up.
 ///
@@ -242,6 +244,14 @@ impl Extension for FaultsSoFar {
     fn count(&self, outcome: &mut Outcome) {
         let backups = self.backups.as_ref().map_or(0, |backups| backups.created);
         (outcome.failures, outcome.backups, outcome.backups_won) = (self.failed, backups, self.backups_won);
+    }
+}
+
+impl Checkpoint for FaultsSoFar {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let FaultsSoFar { retries: _, failures, backups, failed, backups_won } = self;
+        visit_values!(visitor; failures, failed, backups_won);
+        visitor.option(backups.as_mut())
     }
 }
 

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::extension::Extension;
 use crate::engine::kernel::{Change, GangPlan, Kernel, QueueId, Reader, SetSlot};
 use crate::engine::outcome::Outcome;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time};
+use plimsoll_base::visit_values;
 
 /// The reservations of a gang.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Hoard {
     /// The gang; its slot may contain another row by now.
     set: SetSlot,
@@ -25,7 +27,7 @@ struct Hoard {
 }
 
 /// A gang that has given up.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Sleeper {
     /// Its queue when it gave up; the gang wakes when it falls back to another queue.
     queue: QueueId,
@@ -173,5 +175,13 @@ impl Extension for Hoards {
 
     fn count(&self, outcome: &mut Outcome) {
         outcome.hoards_given_up = self.given_up;
+    }
+}
+
+impl Checkpoint for Hoards {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Hoards { reader: _, patience: _, of, due, asleep, freed, given_up } = self;
+        visit_values!(visitor; of, due, asleep, freed, given_up);
+        Ok(())
     }
 }

@@ -8,8 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use super::extension::Extension;
 use crate::cluster::Location;
 use crate::engine::kernel::{Change, Kernel, Reader, SetSlot};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Span, Time};
+use plimsoll_base::visit_values;
 
 /// The instants at which waiting sets fall back.
 #[derive(Debug)]
@@ -75,5 +77,13 @@ impl Extension for Falling {
     fn after_round(&mut self, kernel: &mut Kernel) -> Result<bool> {
         self.apply_changes(kernel);
         Ok(false)
+    }
+}
+
+impl Checkpoint for Falling {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Falling { reader: _, delay: _, due, of } = self;
+        visit_values!(visitor; due, of);
+        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use crate::cluster::{Cluster, MachineChange};
 use crate::engine::kernel::{Choice, Kernel};
 use crate::record::Fate;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::named;
 use plimsoll_base::units::{MachineId, Time};
@@ -71,5 +72,12 @@ impl EventsSoFar {
             }
         }
         Ok(())
+    }
+}
+
+impl Checkpoint for EventsSoFar {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let EventsSoFar { count, on_failure: _ } = self;
+        visitor.value(count)
     }
 }

@@ -30,6 +30,7 @@ use remote::Remote;
 use requests::Requests;
 use slowdown::Hosts;
 
+use super::kernel::checkpoint::no_checkpoints;
 use super::kernel::{ChangeKinds, GangPlan, Kernel, Party, Reader, SetSlot};
 use super::options::Options;
 use super::outcome::Outcome;
@@ -37,6 +38,7 @@ use super::round::GangPlacement;
 use crate::backend::Control;
 use crate::cluster::{Cluster, Placement};
 use crate::policy::{Needs, PreemptsFor};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Time};
 
@@ -212,5 +214,21 @@ impl GangPlacement for Extensions<'_> {
 
     fn place_gang(&mut self, kernel: &mut Kernel, slot: SetSlot, plan: &mut GangPlan) -> Option<MachineId> {
         self.hoards.as_mut()?.reserve(kernel, slot, plan)
+    }
+}
+
+impl Checkpoint for Extensions<'_> {
+    /// Errors: [`Error::Mismatch`](plimsoll_base::error::Error::Mismatch) for a run with a control.
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Extensions { any: _, events, faults, falling, hoards, slowdown, requests, remote } = self;
+        if remote.is_some() {
+            return Err(no_checkpoints("a run under a control plane"));
+        }
+        visitor.option(events.as_mut())?;
+        visitor.option(faults.as_mut())?;
+        visitor.option(falling.as_mut())?;
+        visitor.option(hoards.as_mut())?;
+        visitor.option(slowdown.as_mut())?;
+        visitor.option(requests.as_mut())
     }
 }

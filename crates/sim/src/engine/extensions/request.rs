@@ -10,7 +10,7 @@ use crate::policy::{Pending, Room};
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 
 /// A request of a waiting task for room.
-#[derive(Debug)]
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub struct Request {
     pub queue: QueueId,
     pub set: SetSlot,

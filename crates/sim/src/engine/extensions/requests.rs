@@ -17,9 +17,11 @@ use crate::engine::outcome::Outcome;
 use crate::engine::round::OnBlocked;
 use crate::policy::{Pending, Preemption, Rank, Room};
 use crate::record::{Fate, Turn};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::named;
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 
 named! {
     /// The tasks that may request the room of others.
@@ -429,4 +431,27 @@ fn are_behind(kernel: &Kernel, request: &Request) -> bool {
     let asked = request.choices(kernel).into_iter().flat_map(|choice| choice.tickets);
     let asked = asked.filter_map(|ticket| kernel.running(ticket));
     { asked }.all(|tasks| kernel.order_of(tasks.set) > own)
+}
+
+impl Checkpoint for Requests {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        // The caches of rules are of one round only.
+        let Requests {
+            within: _,
+            rule: _,
+            open,
+            made,
+            rounds,
+            of_queue,
+            asked,
+            due,
+            wake,
+            held,
+            on_blocked: _,
+            forced,
+            withdrawn,
+        } = self;
+        visit_values!(visitor; open, made, rounds, of_queue, asked, due, wake, held, forced, withdrawn);
+        Ok(())
+    }
 }

@@ -7,8 +7,10 @@ use super::extension::Extension;
 use crate::cluster::Cluster;
 use crate::engine::kernel::pace::{MOST, ONE, millionths};
 use crate::engine::kernel::{Change, Kernel, Reader, Ticket};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Time};
+use plimsoll_base::visit_values;
 
 /// The maximum number of points of a curve.
 const POINTS: usize = 8;
@@ -111,7 +113,7 @@ impl std::str::FromStr for Slowdown {
 }
 
 /// Equal running tasks of one entry on a machine.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct SlowedTasks {
     ticket: Ticket,
     /// The work left of each task, in millionths of a microsecond at full speed.
@@ -125,7 +127,7 @@ struct SlowedTasks {
 }
 
 /// The load and the tasks of a machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Host {
     capacity: u64,
     used: u64,
@@ -215,5 +217,13 @@ impl Extension for Hosts {
             }
         }
         Ok(false)
+    }
+}
+
+impl Checkpoint for Hosts {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Hosts { reader: _, curve: _, hosts, touched } = self;
+        visit_values!(visitor; hosts, touched);
+        Ok(())
     }
 }

@@ -42,7 +42,7 @@ impl EventKey {
 }
 
 /// A handle of a scheduled event, to read or cancel it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Ticket {
     slot: u32,
     generation: u32,
@@ -60,7 +60,7 @@ impl Ticket {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct AgendaEntry<E> {
     generation: u32,
     event: Option<E>,
@@ -70,7 +70,7 @@ struct AgendaEntry<E> {
 const NEAR: usize = 1024;
 
 /// Unsorted entries. No entry is before `from`, and all are before the entries of the next tier.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Tier {
     from: u128,
     entries: Vec<Reverse<u128>>,
@@ -86,7 +86,7 @@ impl Tier {
 }
 
 /// All entries; they leave in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entries {
     near: QuaternaryHeap<Reverse<u128>>,
     /// Tiers, the latest first.
@@ -141,7 +141,7 @@ impl Entries {
 }
 
 /// Future events. Scheduling and popping cost O(log n), cancelling O(1); an entry takes 16 bytes and its event.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Agenda<E> {
     entries: Entries,
     slab: Vec<AgendaEntry<E>>,

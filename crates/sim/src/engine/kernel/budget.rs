@@ -8,8 +8,10 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 
 use super::ids::JobSlot;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Span, Time, span};
+use plimsoll_base::visit_values;
 
 /// Limits and costs of preemption; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,7 +148,7 @@ pub(super) const MOST_PER_TASK: u64 = 10;
 pub(super) const NAMED: usize = 5;
 
 /// Preemptions since the last progress: a task that finished, a row that arrived, or work that a stopped task keeps.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Livelock {
     pub preemptions: u64,
     pub since: Time,
@@ -169,6 +171,14 @@ impl Livelock {
         }
         self.preemptions += u64::from(tasks);
         self.jobs.insert(job);
+    }
+}
+
+impl Checkpoint for PreemptionBudget {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let PreemptionBudget { now, min_run: _, limit: _, stopped, again } = self;
+        visit_values!(visitor; now, stopped, again);
+        Ok(())
     }
 }
 

@@ -9,10 +9,13 @@ use std::ops::BitOr;
 use super::agenda::Ticket;
 use super::ids::SetSlot;
 use super::running::Running;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MachineId, Time, UserId};
+use plimsoll_base::visit_values;
 
 /// A change of the kernel's state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub enum Change {
     /// A machine has more free room, other labels, or has joined; released reservations are not reported.
     Freed(MachineId),
@@ -40,7 +43,7 @@ pub enum Change {
 }
 
 /// Tasks with the data of their set, which may no longer exist when the change is read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct TasksOfRow {
     /// The tasks.
     pub tasks: Running,
@@ -57,7 +60,7 @@ pub struct TasksOfRow {
 pub struct Reader(pub usize);
 
 /// A set of kinds of changes; `|` unites two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ChangeKinds(u16);
 
 impl ChangeKinds {
@@ -162,7 +165,7 @@ impl ChangeLog {
 }
 
 /// Users with a changed allocation or pending demand, each once.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ChangedUsers {
     marks: Vec<Marks>,
     pub since_round: Vec<UserId>,
@@ -170,7 +173,7 @@ pub(super) struct ChangedUsers {
 }
 
 /// The lists that contain a user. The marks are in one struct because, with many users, each access is a cache miss.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
 struct Marks {
     round: bool,
     instant: bool,
@@ -207,5 +210,13 @@ impl ChangedUsers {
         for user in self.since_instant.drain(..) {
             self.marks[user.index()].instant = false;
         }
+    }
+}
+
+impl Checkpoint for ChangeLog {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let ChangeLog { users, wanted: _, watched: _, readers } = self;
+        visit_values!(visitor; users, readers);
+        Ok(())
     }
 }

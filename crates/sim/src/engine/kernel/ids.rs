@@ -1,7 +1,7 @@
 //! Handles of task sets, jobs, queues and scopes: indexes into the tables of the kernel.
 
 /// A slot in the slab of task sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct SetSlot(pub(super) u32);
 
 impl SetSlot {
@@ -17,7 +17,7 @@ impl SetSlot {
 }
 
 /// A slot in the slab of jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct JobSlot(pub(super) u32);
 
 impl JobSlot {
@@ -28,7 +28,7 @@ impl JobSlot {
 }
 
 /// The id of a user's queue for a scope, dense in order of first use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct QueueId(pub u32);
 
 impl QueueId {
@@ -39,7 +39,7 @@ impl QueueId {
 }
 
 /// The id of a scope, dense in order of first use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ScopeId(pub u32);
 
 impl ScopeId {

@@ -15,13 +15,16 @@ use super::sets::{ActiveSet, Sets};
 use crate::policy::JobOrder;
 use crate::policy::job_order::{JobView, SetView, SizeSource, WHOLE};
 use crate::workload::TaskSet;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{JobId, MAX_DIMS, Resources, Span, Time};
+use plimsoll_base::visit_values;
 
 /// The sort key of a set in its queue: the key of the job order, then the default order.
 type SetKey = (QueueId, u128, (u128, u32), SetSlot);
 
 /// The data of a set that a job order may use, besides those of [`ActiveSet`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct SetFacts {
     key: u128,
     /// The number of the next task.
@@ -37,7 +40,7 @@ struct SetFacts {
 }
 
 /// The data of a job that a job order may use.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct JobFacts {
     id: JobId,
     waiting: u64,
@@ -71,7 +74,7 @@ impl JobFacts {
 }
 
 /// The attained service of a job by resource, as sums like those of [`JobFacts`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct ServiceFacts {
     attained: [u128; MAX_DIMS],
     /// The demand of all running tasks.
@@ -356,5 +359,13 @@ impl Ordered {
         moved.sort_unstable();
         moved.dedup();
         moved
+    }
+}
+
+impl Checkpoint for Ordered {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Ordered { order: _, capacity: _, line, sets, jobs, service, touched } = self;
+        visit_values!(visitor; line, sets, jobs, service, touched);
+        Ok(())
     }
 }

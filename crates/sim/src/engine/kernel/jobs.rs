@@ -16,7 +16,7 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
 
 /// A job with unfinished tasks. Its name is stored separately, so that this struct fits one cache line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(align(64))]
 pub struct ActiveJob {
     pub id: JobId,
@@ -35,7 +35,7 @@ pub struct ActiveJob {
 const _: () = assert!(size_of::<ActiveJob>() == 64, "an active job is one line of the cache");
 
 /// The stages of a job with stages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Stages {
     rows: Vec<StageRow>,
     /// Per stage, the number of rows that have not ended.
@@ -44,7 +44,7 @@ struct Stages {
     waiting: Vec<(u64, SetSlot, Vec<u32>)>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct StageRow {
     row: u64,
     stage: Option<u32>,
@@ -95,7 +95,7 @@ impl Stages {
 }
 
 /// All active jobs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Jobs {
     slab: Vec<ActiveJob>,
     names: Vec<JobName>,
@@ -271,7 +271,7 @@ impl IndexMut<JobSlot> for Jobs {
 }
 
 /// The jobs that appear at one instant; their ids are consecutive.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Appeared {
     pub first: JobId,
     pub slots: Vec<JobSlot>,
@@ -284,7 +284,7 @@ impl Appeared {
 }
 
 /// Rows that are not queued yet.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Intake {
     /// Rows of jobs that straddle instants, taken early so that all rows of a job are known.
     pub later: BTreeMap<(Time, u64), SetSlot>,

@@ -14,7 +14,7 @@ use plimsoll_base::units::MachineId;
 
 /// The position of a queue in the scheduling order: rank, then the run's tie rule between users, then the order of a user's own tasks. No
 /// two queues have the same position.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct LineKey {
     /// The rank that the policy computes.
     pub rank: Rank,
@@ -35,7 +35,7 @@ const GROUP: usize = 16;
 /// A lower bound of the leading resource's need among the members of each class; [`u64::MAX`] for a class without members.
 type Least = [u64; CLASSES];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Block {
     keys: Vec<LineKey>,
     queues: Vec<QueueId>,
@@ -115,7 +115,7 @@ impl Block {
 }
 
 /// Queues in rank order with the demand of their next task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Line {
     classes: Classes,
     blocks: Vec<Block>,
@@ -255,7 +255,7 @@ pub const CLASSES: usize = 16;
 ///
 /// The first sixteen combinations become classes of equal demands. Any further combination joins the class with the highest floor that it
 /// reaches. A combination that reaches no floor joins the lowest class and lowers its floor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Classes {
     /// The resource that distinguishes members of a class.
     pub lead: usize,
@@ -316,7 +316,7 @@ fn height(floor: &[u64]) -> u32 {
 }
 
 /// The free amounts of freed machines.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Offers {
     machines: Vec<MachineId>,
     /// The amounts, one machine after the other.

@@ -14,7 +14,7 @@ use plimsoll_base::error::Result;
 use plimsoll_base::units::MachineId;
 
 /// The state of a queue with respect to rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum QueueState {
     /// No task waits, or the policy did not admit the next task in this round.
     Idle,
@@ -27,7 +27,7 @@ pub enum QueueState {
 }
 
 /// The states of all queues, and the changes since the last round.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct QueueStates {
     by_queue: Vec<QueueState>,
     /// The position of each blocked queue in its line.

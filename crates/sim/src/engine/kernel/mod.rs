@@ -47,6 +47,7 @@ mod arrive;
 mod audit;
 pub mod budget;
 mod changes;
+pub mod checkpoint;
 mod context;
 mod finish;
 mod ids;
@@ -424,9 +425,8 @@ impl<'a> Kernel<'a> {
 
     /// Puts a set in its queue and its tasks in the books.
     pub fn enqueue(&mut self, slot: SetSlot) {
-        let set = &self.work.sets[slot];
-        let (user, tasks) = (set.user, set.waiting);
-        let (partition, demand) = (set.partition, self.work.sets.needs(slot).0);
+        let &ActiveSet { user, waiting: tasks, partition, .. } = &self.work.sets[slot];
+        let demand = self.work.sets.needs(slot).0;
         self.books.queue(user, tasks, demand);
         if let Some(books) = self.books.apart(partition) {
             books.queue(user, tasks, demand);

@@ -36,7 +36,7 @@ pub fn turn(set: &ActiveSet) -> (u128, u32) {
 const NONE: SetSlot = SetSlot::NONE;
 
 /// The list of the sets of one priority, by its ends; both are [`NONE`] if it is empty.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 struct Thread {
     priority: u8,
     first: SetSlot,
@@ -46,7 +46,7 @@ struct Thread {
 const EMPTY: Thread = Thread { priority: 0, first: NONE, last: NONE };
 
 /// A queue: the thread of its most urgent sets, and a sorted list of threads of other priorities, if there are any.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct QueueThreads {
     user: UserId,
     scope: ScopeId,
@@ -56,7 +56,7 @@ struct QueueThreads {
 }
 
 /// The queues of all users.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Queues {
     all: Vec<QueueThreads>,
     /// The queue of each user for the whole cluster.

@@ -8,10 +8,13 @@ use super::agenda::{Agenda, Ticket};
 use super::ids::{JobSlot, SetSlot};
 use super::sets::{ActiveSet, Sets};
 use crate::books::Partition;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{MachineId, Resources, Span, Time, UserId};
+use plimsoll_base::visit_values;
 
 /// Equal tasks that started together on one machine, and end together unless they are stopped.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Running {
     pub set: SetSlot,
     pub job: JobSlot,
@@ -136,7 +139,7 @@ pub fn may_be_stopped(set: &ActiveSet) -> bool {
 
 /// The position of running tasks in the order of stopping. The least urgent task is first, then the latest start, then the last in the
 /// trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Victim {
     priority: Reverse<u8>,
     start: Reverse<Time>,
@@ -162,7 +165,7 @@ impl Victim {
 }
 
 /// Indexes of running tasks, by user, by machine and by gang.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Victims {
     /// By user, the tasks that may be preempted.
     users: Vec<BTreeMap<Victim, Ticket>>,
@@ -270,7 +273,7 @@ pub struct Choice {
 }
 
 /// The room of tasks on a machine, and its owner.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ReservedRoom {
     pub(super) user: UserId,
     pub(super) partition: Partition,
@@ -285,5 +288,13 @@ impl ReservedRoom {
     /// Divides the room into the room of the first `count` tasks and the room of the others.
     pub fn split(self, count: u32) -> (ReservedRoom, ReservedRoom) {
         (ReservedRoom { count, ..self.clone() }, ReservedRoom { count: self.count - count, ..self })
+    }
+}
+
+impl Checkpoint for Execution {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Execution { agenda, victims, attempts: _, due } = self;
+        visit_values!(visitor; agenda, victims, due);
+        Ok(())
     }
 }

@@ -14,9 +14,12 @@ use super::ids::{QueueId, ScopeId};
 use super::line::{Line, LineKey, Offers};
 use crate::cluster::{ClassId, Cluster, LabelIndex, Location, Machines, WHOLE};
 use crate::record::Locality;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::units::{MachineId, Resources};
+use plimsoll_base::visit_values;
 
 /// A scope and the blocked queues that wait for it.
+#[derive(serde::Serialize, serde::Deserialize)]
 pub struct Scope {
     /// Restricts the scope to machines of this class.
     pub class: Option<ClassId>,
@@ -33,7 +36,7 @@ pub struct Scope {
 }
 
 /// Distinct machine capacities, and the number of machines of each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Kinds {
     kinds: Vec<(Resources, u64)>,
     /// Resources that consist of devices.
@@ -73,6 +76,7 @@ pub fn times(free: &[u64], need: &[u64]) -> u64 {
 }
 
 /// The empty machines of a scope. A task that does not fit any empty machine never starts.
+#[derive(serde::Serialize, serde::Deserialize)]
 pub struct Empty {
     /// The capacities through the policy's lens.
     pub seen: Kinds,
@@ -335,5 +339,13 @@ impl Scopes {
     /// Returns all blocked queues.
     pub fn blocked(&self) -> Vec<QueueId> {
         self.scopes.iter().flat_map(|scope| scope.waiting.queues()).collect()
+    }
+}
+
+impl Checkpoint for Scopes {
+    fn visit(&mut self, visitor: &mut Visitor) -> plimsoll_base::error::Result<()> {
+        let Scopes { scopes, known, at, labels, cluster: _, classes, relabels: _, devices: _, empty, active } = self;
+        visit_values!(visitor; scopes, known, at, labels, classes, empty, active);
+        Ok(())
     }
 }

@@ -18,7 +18,7 @@ use plimsoll_base::units::{Span, Time, UserId};
 ///
 /// The fields that are used when tasks end come first, in one cache line. With many concurrent tasks this line is not in the cache, so it
 /// is prefetched.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[repr(C, align(64))]
 pub struct ActiveSet {
     /// Start of the current wait: the release, or the instant at which the tasks were stopped.
@@ -73,7 +73,7 @@ pub struct ActiveSet {
 const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
 
 /// Task sets with their demands and footprints, which are stored separately, one amount per dimension.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Sets {
     dims: usize,
     /// Whether footprints equal demands.

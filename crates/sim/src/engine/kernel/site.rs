@@ -10,8 +10,10 @@ use crate::books::{Books, Partition};
 use crate::cluster::{ClassId, Cluster, DevicePart, Hardware, LabelIndex, Machines, Placement};
 use crate::policy::{Lens, Needs};
 use crate::workload::synthetic::random::stream;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Resources, Time};
+use plimsoll_base::visit_values;
 
 /// The machines of a run and their state.
 pub struct Site {
@@ -86,7 +88,7 @@ pub fn devices_of<'a>(devices: &'a Option<Devices>, tasks: &Running) -> &'a [Dev
 }
 
 /// The labels with separate books, and the capacity of each partition.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Partitions {
     labels: Vec<String>,
     /// The partition of each class of machines, computed at the first request.
@@ -181,5 +183,14 @@ impl Site {
         if !self.partitions.labels.is_empty() {
             assert_eq!(self.totals(), self.partitions.totals, "the capacities of partitions add up at {now:?}");
         }
+    }
+}
+
+impl Checkpoint for Site {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Site { cluster: _, lens: _, pooled: _, machines, devices, scopes, offers, partitions, most_a_task: _ } =
+            self;
+        visit_values!(visitor; machines, devices, offers, partitions);
+        scopes.visit(visitor)
     }
 }

@@ -1,8 +1,11 @@
 //! The order among users of equal rank.
 
 use crate::books::Books;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::named;
 use plimsoll_base::units::UserId;
+use plimsoll_base::visit_values;
 
 named! {
     /// The order among users of equal rank.
@@ -66,5 +69,13 @@ impl TieBreaker {
             Ties::HighestId => u64::from(u32::MAX) - id,
             Ties::FewestRunning => books.running(user).min(u64::from(u32::MAX)) << 32 | id,
         }
+    }
+}
+
+impl Checkpoint for TieBreaker {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let TieBreaker { rule: _, launches, latest } = self;
+        visit_values!(visitor; launches, latest);
+        Ok(())
     }
 }

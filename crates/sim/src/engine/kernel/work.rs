@@ -6,7 +6,10 @@ use super::jobs::Jobs;
 use super::queues::{Queues, place, turn};
 use super::sets::{ActiveSet, Sets};
 use crate::policy::Queue;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Time, UserId};
+use plimsoll_base::visit_values;
 
 /// Unfinished jobs, their task sets, and the queues of waiting sets.
 pub struct Work {
@@ -92,5 +95,13 @@ impl Work {
     /// Returns the key of a waiting or running set in the job order of the run at this instant; 0 in the default order.
     pub fn order_of(&self, slot: SetSlot, now: Time) -> u128 {
         self.ordered.as_ref().map_or(0, |ordered| ordered.key(slot, &self.sets, now))
+    }
+}
+
+impl Checkpoint for Work {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Work { jobs, sets, queues, ordered } = self;
+        visit_values!(visitor; jobs, sets, queues);
+        visitor.option(ordered.as_mut())
     }
 }

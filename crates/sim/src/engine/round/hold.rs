@@ -22,7 +22,7 @@ use plimsoll_base::units::{Span, Time};
 const HELD: Reason = Reason::Rule("another task was chosen before and does not fit yet");
 
 /// The chosen set that does not fit yet, and its shadow time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct HeldSet {
     slot: SetSlot,
     shadow: Time,

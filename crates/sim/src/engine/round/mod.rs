@@ -20,9 +20,11 @@ pub use manual::NextSet;
 use super::kernel::{GangPlan, Kernel, LineKey, QueueId, QueueState, SetSlot};
 use crate::policy::Needs;
 use crate::record::Turn;
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::Result;
 use plimsoll_base::named;
 use plimsoll_base::units::MachineId;
+use plimsoll_base::visit_values;
 
 named! {
     /// The rule of a round for a next task in rank order that does not fit.
@@ -74,7 +76,7 @@ pub trait GangPlacement {
 }
 
 /// Untried queues with their position.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 struct UntriedQueues {
     /// Queues that were untried at the beginning of the round, in reverse order. Sorting them costs less than a heap, because most of them
     /// are popped once.
@@ -353,5 +355,23 @@ impl Serving<'_, '_> {
         }
         self.kernel.block(queue, key);
         Some(key)
+    }
+}
+
+impl Checkpoint for Rounds {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let Rounds {
+            on_blocked: _,
+            moves_others: _,
+            after_launches: _,
+            by_machine: _,
+            nominates: _,
+            order,
+            // Only used within a round.
+            plan: _,
+            held,
+        } = self;
+        visit_values!(visitor; order, held);
+        Ok(())
     }
 }

@@ -14,8 +14,10 @@ use super::demands::{MOST_USERS, ReadyDemand, dims, new_user, user_names};
 use super::distributions::{Distribution, Length, Sampler, to_span};
 use super::random::{numbered, parts, stream};
 use crate::workload::{JobName, JobNames, Names, Source, TaskSet, Texts, Workload};
+use plimsoll_base::checkpoint::{Checkpoint, Visitor};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, JobId, Time, UserId};
+use plimsoll_base::visit_values;
 
 /// Parameters of the generator `closed-loop`.
 #[derive(Clone, Debug, Deserialize)]
@@ -85,7 +87,7 @@ struct Ready {
 }
 
 /// The progress of one user in its loop.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 struct Looper {
     class: usize,
     /// Number of jobs submitted so far, including the one in the queue.
@@ -297,7 +299,43 @@ impl Source for LoopSource {
         self.schedule(user, now + think);
     }
 
+    fn reacts(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&mut self) -> Option<&mut dyn Checkpoint> {
+        Some(self)
+    }
+
     fn locate(&self, row: u64) -> String {
         format!("row {row} of the closed loop")
+    }
+}
+
+impl Checkpoint for LoopSource {
+    fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
+        let LoopSource {
+            until: _,
+            most_jobs: _,
+            dims: _,
+            classes: _,
+            loopers,
+            users: _,
+            names,
+            none: _,
+            queue,
+            rows,
+            started,
+            jobs,
+            next_row,
+            last,
+            // Each job has a substream of its own, so the streams stay at their beginnings.
+            sizes: _,
+            demands: _,
+            durations: _,
+            thinks: _,
+        } = self;
+        visit_values!(visitor; loopers, names, queue, rows, started, jobs, next_row, last);
+        Ok(())
     }
 }
