@@ -112,7 +112,16 @@ fn write(form: &str, rows: u64, folder: &Path) -> std::io::Result<()> {
                 }
                 written += 3;
             } else if let Some(trace) = &mut trace {
-                let (level, duration) = (if priority >= 120 { 0 } else if priority >= 110 { 5 } else { 9 }, end - start);
+                let (level, duration) = (
+                    if priority >= 120 {
+                        0
+                    } else if priority >= 110 {
+                        5
+                    } else {
+                        9
+                    },
+                    end - start,
+                );
                 let row = format!("{id},user{user},{submit},{duration},{cpus},{memory},{level}\n");
                 trace.out.write_all(row.as_bytes())?;
                 written += 1;
@@ -133,7 +142,9 @@ fn write(form: &str, rows: u64, folder: &Path) -> std::io::Result<()> {
 fn main() -> std::io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match &args[..] {
-        [form, rows, folder] if ["events", "table", "trace"].contains(&form.as_str()) && rows.parse::<u64>().is_ok() => {
+        [form, rows, folder]
+            if ["events", "table", "trace"].contains(&form.as_str()) && rows.parse::<u64>().is_ok() =>
+        {
             write(form, rows.parse().unwrap_or(0), Path::new(folder))
         }
         _ => Err(std::io::Error::other("expected `events`, `table` or `trace`, a number of rows and a folder")),

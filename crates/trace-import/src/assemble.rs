@@ -85,7 +85,12 @@ impl Assembler {
 
     /// Repairs the rows of each job and sorts all by submit time. Every repair is counted. Errors: a temporary file cannot be used, or
     /// those of `watch`.
-    pub fn finish(self, quality: &mut Quality, spill: &Spill, watch: &mut InterruptWatch<'_>) -> Result<AssembledDrafts> {
+    pub fn finish(
+        self,
+        quality: &mut Quality,
+        spill: &Spill,
+        watch: &mut InterruptWatch<'_>,
+    ) -> Result<AssembledDrafts> {
         let Assembler { assembly, jobs, first_submit, disorder, mut key, mut value, .. } = self;
         let origin = assembly.origin.or(first_submit).unwrap_or(0);
         quality.assumptions.push(("time.origin".into(), origin_name(origin, assembly.origin.is_none())));

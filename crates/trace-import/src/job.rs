@@ -163,6 +163,7 @@ fn is_same(known: &SetDraft, draft: &SetDraft) -> bool {
     let mut set = draft.set.clone();
     set.tasks = known.set.tasks;
     let SetDraft { user, stage, after, label, location, preceding, submit, deadline, .. } = known;
-    let names = (user, stage, after, label, location) == (&draft.user, &draft.stage, &draft.after, &draft.label, &draft.location);
+    let names = (user, stage, after, label, location)
+        == (&draft.user, &draft.stage, &draft.after, &draft.label, &draft.location);
     names && known.set == set && (preceding, submit, deadline) == (&draft.preceding, &draft.submit, &draft.deadline)
 }

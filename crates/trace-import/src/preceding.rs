@@ -49,7 +49,8 @@ impl PrecedingJobs {
             let found = known.as_ref().filter(|job| job.name() == before).map(JobRows::place);
             if found.is_none_or(|found| found >= place) {
                 key.clear().key_text(own.as_bytes());
-                refused.push(&key.bytes, value.clear().text(Some(own)).whole(found.is_some().into()).bytes.as_slice())?;
+                refused
+                    .push(&key.bytes, value.clear().text(Some(own)).whole(found.is_some().into()).bytes.as_slice())?;
             }
         }
         let mut preceding = PrecedingJobs { cursor: refused.finish()?.cursor()?, next: None };

@@ -1,7 +1,5 @@
 //! Imports with a small bound of memory equal imports in memory: rows, report and errors.
 
-
-
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,7 +26,12 @@ fn trace<S: Source>(open: impl Fn() -> Result<S>) -> Result<String> {
 }
 
 /// Imports with a bound of memory; returns the trace and the report.
-fn bounded(map: &Mapping, files: &[(String, String)], options: ImportOptions, memory: u64) -> Result<(String, Quality)> {
+fn bounded(
+    map: &Mapping,
+    files: &[(String, String)],
+    options: ImportOptions,
+    memory: u64,
+) -> Result<(String, Quality)> {
     let folder = tempfile::tempdir().expect("a folder");
     let spill = Spill { memory, folder: folder.path().to_owned() };
     let imported = import_sorted(map, &inputs(files), options, &spill, &|| Ok(()))?;
@@ -76,9 +79,11 @@ fn rows(rng: &mut ChaCha8Rng, count: u32, jobs: u32) -> Vec<(String, String)> {
             let start = 100 + pick(3);
             let (before, after) = (pick(3 * jobs), ["", "a", "b", "a;b", "zz"][pick(5) as usize]);
             let before = if before < jobs + 3 { format!("j{before}") } else { String::new() };
-            let (due, tag) = (if pick(4) == 0 { pick(300).to_string() } else { String::new() }, ["", "y"][pick(2) as usize]);
+            let (due, tag) =
+                (if pick(4) == 0 { pick(300).to_string() } else { String::new() }, ["", "y"][pick(2) as usize]);
             let (end, cpu, stage) = (start + pick(50), pick(9), ["", "a", "b"][pick(3) as usize]);
-            writeln!(text, "j{job},{submit},{start},{end},{cpu},{stage},{after},{before},{due},{tag}").expect("a string grows");
+            writeln!(text, "j{job},{submit},{start},{end},{cpu},{stage},{after},{before},{due},{tag}")
+                .expect("a string grows");
         }
         files.push((format!("log{file}.csv"), text));
     }
@@ -90,7 +95,8 @@ fn events(rng: &mut ChaCha8Rng, count: u32, jobs: u32) -> Vec<(String, String)> 
     let mut files = vec!["id,task,time,kind,cpu\n".to_owned(), "id,task,time,kind,cpu\n".to_owned()];
     for _ in 0..count {
         let mut pick = |most: u32| rng.random_range(0..most);
-        let kind = ["submit", "submit", "start", "start", "end", "end", "end", "fail", "resize", "", "pause"][pick(11) as usize];
+        let kind = ["submit", "submit", "start", "start", "end", "end", "end", "fail", "resize", "", "pause"]
+            [pick(11) as usize];
         let time = ["-3", "0.5", "0.25", "1/3", "7", "7.125", "19", "x", ""][pick(9) as usize].to_owned();
         let time = if pick(3) > 0 { format!("{}.{}", pick(40), pick(3)) } else { time };
         let cpu = ["", "1", "2", "n/a"][pick(4) as usize];
@@ -140,7 +146,9 @@ fn a_bound_of_memory_changes_neither_the_trace_nor_the_report() {
                     assert_eq!(whole.to_string(), bounded.to_string(), "round {round}");
                     refused += 1;
                 }
-                (whole, bounded) => panic!("round {round}: {:?} and {:?}", whole.is_ok(), bounded.map(|(text, _)| text)),
+                (whole, bounded) => {
+                    panic!("round {round}: {:?} and {:?}", whole.is_ok(), bounded.map(|(text, _)| text))
+                }
             }
         }
     }
@@ -150,7 +158,8 @@ fn a_bound_of_memory_changes_neither_the_trace_nor_the_report() {
 
 #[test]
 fn an_interrupt_while_records_are_merged_leaves_no_files() {
-    let text: String = (0..9000).fold("id,submit\n".to_owned(), |text, row| format!("{text}{},{}\n", row % 5000, 9000 - row));
+    let text: String =
+        (0..9000).fold("id,submit\n".to_owned(), |text, row| format!("{text}{},{}\n", row % 5000, 9000 - row));
     let map = "mapping = 1\n[trace]\njob = \"id\"\nsubmit = \"submit\"\nduration = \"1\"\ncpu = \"1\"\n";
     let mapping = Mapping::parse("mapping", &Place::whole_text("map.toml", map)).expect("a mapping");
     let folder = tempfile::tempdir().expect("a folder");

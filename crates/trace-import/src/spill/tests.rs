@@ -64,7 +64,8 @@ fn keys_are_in_the_order_of_their_values() {
             assert_eq!(key(a).cmp(&key(b)), a.cmp(b), "{a} and {b}");
         }
     }
-    let texts: Vec<Vec<u8>> = (0..300).map(|_| (0..rng.random_range(0..6)).map(|_| [0, 1, 0xff][rng.random_range(0..3)]).collect()).collect();
+    let texts: Vec<Vec<u8>> =
+        (0..300).map(|_| (0..rng.random_range(0..6)).map(|_| [0, 1, 0xff][rng.random_range(0..3)]).collect()).collect();
     let key = |text: &[u8], number: u64| Encoder::default().key_text(text).key_sequence(number).bytes.clone();
     for (a, b) in texts.iter().zip(texts.iter().rev()) {
         assert_eq!(key(a, 1).cmp(&key(b, 0)), (a, 1).cmp(&(b, 0)), "{a:?} and {b:?}");
