@@ -4,11 +4,12 @@
 //! A cell has about 12,500 machines with normalised capacities and ids of 12 digits (Tirmazi et al., EuroSys 2020; Wilkes et al., 2020).
 //! `events` writes rows of `instance_events` in the columns of the shipped mapping `google-2019`: SUBMIT, SCHEDULE and FINISH of each task,
 //! and `collection_events` with the users. `table` writes one row per task, with a header. The number is that of rows, so that `events`
-//! has a third as many tasks. `trace` writes the tasks of `table` as a canonical trace, sorted by submit time. As in published logs, the rows of a file are in no order, and the events of a task are in several files.
+//! has a third as many tasks. As in published logs, the rows of a file are in no order, and the events of a task are in several files.
+//! `trace` writes the tasks of `table` as a canonical trace, sorted by submit time.
 //!
 //! The load is a choice of this program, not a fitted value: 40 tasks per second, lognormal durations with a mean of about 72 minutes and
 //! demands with a mean of 0.058 of a machine use about four fifths of 12,500 machines of capacity 1. A job has Pareto many tasks (exponent
-//! 1.3, at most 1,000). Jobs belong to 1,000 users; user k has a part of them that falls with k.
+//! 1.3, at most 1,000). Jobs belong to 1,000 users; the part of user k falls with k.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,6 +21,8 @@ use rand_distr::{Distribution, Exp, LogNormal, Pareto};
 
 /// Tasks that are submitted per second.
 const RATE: f64 = 40.0;
+/// The mean number of tasks of a job, as drawn below.
+const JOB: f64 = 3.5;
 /// The files of one table.
 const FILES: usize = 8;
 /// The rows of one file among which the next row is drawn.
@@ -36,7 +39,7 @@ const SHAPES: [(&str, &str); 8] = [
     ("0.0825195", "0.0703125"),
 ];
 
-/// A file whose rows are shuffled.
+/// A file with shuffled rows.
 struct ShuffledFile {
     out: BufWriter<File>,
     rows: Vec<String>,
@@ -72,7 +75,7 @@ fn write(form: &str, rows: u64, folder: &Path) -> std::io::Result<()> {
     let invalid = |_| std::io::Error::other("an invalid parameter of a distribution");
     let duration = LogNormal::new(1200f64.ln(), 1.6).map_err(invalid)?;
     let size = Pareto::new(1.0, 1.3).map_err(|_| std::io::Error::other("an invalid parameter of a distribution"))?;
-    let gap = Exp::new(RATE / 4.3).map_err(|_| std::io::Error::other("an invalid parameter of a distribution"))?;
+    let gap = Exp::new(RATE / JOB).map_err(|_| std::io::Error::other("an invalid parameter of a distribution"))?;
     let header = "collection_id,instance_index,user,priority,submit_us,start_us,end_us,cpus,memory\n";
     let is_events = form == "events";
     let mut files = Vec::new();

@@ -155,7 +155,7 @@ impl JobRows {
     }
 }
 
-/// The values in which rows that are merged agree first.
+/// The stage, the stages before it, the duration, the demand, the label and the priority of a row.
 type SetKey = (Option<String>, Vec<String>, u64, Vec<u64>, Option<String>, u8);
 
 /// Returns whether two rows of a job differ at most in their number of tasks.

@@ -51,7 +51,7 @@ pub struct JoinedBuilder {
     used: u64,
     most: u64,
     spill: Spill,
-    /// All rows in the order of keys and then of the table, as soon as they do not fit into memory.
+    /// All rows in the order of keys and then of the table; `None` while the rows fit into memory.
     sorter: Option<Sorter>,
     number: u64,
     repeated: Examples,

@@ -1,4 +1,4 @@
-//! Bytes of records: values in few bytes, and keys whose order as bytes is the order of their values.
+//! Bytes of records: values in few bytes, and keys that are ordered as bytes like their values.
 
 use plimsoll_base::error::{Error, Result};
 
@@ -144,7 +144,7 @@ impl Encoder {
     }
 }
 
-/// Decodes a record or a key in the order in which it was encoded. Errors: [`damaged`].
+/// Decodes the values of a record or a key in the order of their encoding. Errors: [`damaged`].
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
     rest: &'a [u8],

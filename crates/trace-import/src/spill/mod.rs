@@ -1,7 +1,7 @@
 //! Sorts more records than fit into memory: sorted runs in temporary files, which are merged while they are read.
 //!
-//! A [`Sorter`] collects records until its part of the memory is full, and then writes them to a file as a sorted run. If nothing is
-//! written, the records are sorted in memory. The order, and therefore everything that is computed from it, does not depend on the bound.
+//! A [`Sorter`] collects records until its part of the memory is full, and then writes them to a file as a sorted run. Records that fit into
+//! memory are only sorted there. The order, and therefore everything that is computed from it, does not depend on the bound.
 //!
 //! The files have no names, so that the system removes them when they are closed, also after an error or a signal. The merge is written
 //! here because the existing crates limit the number of records instead of their bytes, serialise every record with serde, and leave named
