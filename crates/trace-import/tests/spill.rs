@@ -110,7 +110,7 @@ fn events(rng: &mut ChaCha8Rng, count: u32, jobs: u32) -> Vec<(String, String)> 
 fn a_bound_of_memory_changes_neither_the_trace_nor_the_report() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let (mut compared, mut refused, mut reasons) = (0, 0, std::collections::BTreeSet::new());
-    for round in 0..120u32 {
+    for round in 0..60u32 {
         let attempts = match round % 6 {
             0 => String::new(),
             1 => "[attempts]\nkey = \"concat(id, cpu)\"\nuse = \"first\"\n".to_owned(),
@@ -135,7 +135,7 @@ fn a_bound_of_memory_changes_neither_the_trace_nor_the_report() {
         let tenants = [None, None, Some(Tenants::Job), Some(Tenants::RoundRobin(3)), Some(Tenants::Hash(2))];
         let options = ImportOptions { strict: round % 17 == 16, tenants: tenants[round as usize % 5] };
         let whole = in_memory(&mapping, &files, options);
-        for memory in [0, 3000, 40_000] {
+        for memory in [1000, 20_000] {
             match (&whole, bounded(&mapping, &files, options, memory)) {
                 (Ok(whole), Ok(bounded)) => {
                     assert_eq!(*whole, bounded, "round {round}, {memory} bytes");
@@ -152,7 +152,7 @@ fn a_bound_of_memory_changes_neither_the_trace_nor_the_report() {
             }
         }
     }
-    assert!(compared > 200 && refused > 0, "{compared} compared, {refused} refused");
+    assert!(compared > 80 && refused > 0, "{compared} compared, {refused} refused");
     assert!(reasons.len() > 12, "{reasons:#?}");
 }
 
