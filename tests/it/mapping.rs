@@ -49,6 +49,35 @@ fn a_short_mapping_imports_a_log_and_reports_every_row() {
 }
 
 #[test]
+fn a_bound_of_memory_is_checked_and_changes_nothing() {
+    let folder = folder();
+    let map = "job=id,user=team,submit=queued,duration=done-began,gpu=gpus";
+    for memory in ["4", "4GB", "15MiB", "-1GiB", "xMiB", "1e30TiB", ""] {
+        let message = refused(&["import", "log.csv", "--map", map, &format!("--memory={memory}")], folder.path());
+        let want = format!("--memory: '{memory}' is not accepted; expected a size in MiB, GiB or TiB from 16MiB");
+        assert!(message.contains(&want), "{message}");
+    }
+    std::fs::write(folder.path().join("trace.csv"), "job,user,submit_s,duration_s,cpu\na,b,0,1,1\n").expect("writable");
+    let message = refused(&["import", "trace.csv", "--memory", "1GiB", "-o", "again.csv"], folder.path());
+    assert!(message.contains("--memory: '1GiB' is not accepted; expected a log with a mapping"), "{message}");
+    // Rows with 60 bytes, more than fit into 6 MiB of the 16 MiB.
+    let rows: String =
+        (0..120_000).map(|row| format!("{};{row};a team;{};5;1\n", row % 70_000, 120_000 - row)).collect();
+    std::fs::write(folder.path().join("long.csv"), format!("id;row;team;queued;took;gpus\n{rows}")).expect("writable");
+    let map = "job=id,user=team,submit=queued,duration=took,gpu=gpus";
+    let traces = ["16MiB", "1.5GiB"].map(|memory| {
+        let output =
+            trace(&["import", "long.csv", "--map", map, "--memory", memory, "-o", "long-trace.csv"], folder.path());
+        assert!(output.status.success(), "{}", said(&output));
+        let names = std::fs::read_dir(folder.path()).expect("a folder").count();
+        let read = |name: &str| std::fs::read(folder.path().join(name)).expect("written");
+        (read("long-trace.csv"), read("long-trace.csv.json"), said(&output), names)
+    });
+    assert_eq!(traces[0].3, 5, "log, trace, long log, its trace and report");
+    assert!(traces[0] == traces[1]);
+}
+
+#[test]
 fn a_guessed_mapping_can_be_imported() {
     let folder = folder();
     let output = trace(&["guess", "log.csv", "-o", "map.toml"], folder.path());

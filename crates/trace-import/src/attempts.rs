@@ -2,14 +2,14 @@
 //!
 //! Logs are often unsorted or sorted by the end of a job, so the order of the file decides only between equal times.
 
-use std::collections::HashMap;
-
-use plimsoll_sim::workload::Quality;
+use plimsoll_base::error::Result;
 
 use crate::bind::BoundFormula;
 use crate::draft::SetDraft;
 use crate::mapping::AttemptRule;
 use crate::report::RowReport;
+use crate::spill::{Decoder, Encoder, Sorted, Sorter, Spill};
+use crate::tables::InterruptWatch;
 
 /// The expressions of `[attempts]`.
 pub struct BoundAttempts {
@@ -21,65 +21,107 @@ pub struct BoundAttempts {
     pub rule: AttemptRule,
 }
 
-/// The drafts of each key.
-#[derive(Debug, Default)]
+/// The drafts of a log with attempts.
 pub struct Attempts {
-    /// The only draft of each key, for the rules that keep one.
-    one: HashMap<String, usize>,
-    /// All drafts of each key, in the order of the log.
-    each: HashMap<String, Vec<usize>>,
-    /// Rows with the time of another row of their key.
-    ties: u64,
+    rule: AttemptRule,
+    /// The number of resources.
+    dims: usize,
+    /// All drafts, in the order of keys and then of the log. Keys begin with 1, and those of drafts without a key are empty.
+    keyed: Sorter,
+    key: Encoder,
+    value: Encoder,
 }
 
 impl Attempts {
-    /// Records that the draft at index `next` has a key. Returns the earlier draft of the key if the two must be merged.
-    pub fn add(&mut self, key: String, next: usize, rule: AttemptRule) -> Option<usize> {
-        if rule == AttemptRule::Each {
-            self.each.entry(key).or_default().push(next);
-            return None;
-        }
-        let at = *self.one.entry(key).or_insert(next);
-        (at < next).then_some(at)
+    /// Creates an empty collection of drafts with `dims` resources.
+    pub fn new(rule: AttemptRule, dims: usize, spill: &Spill) -> Attempts {
+        let keyed = spill.sorter();
+        Attempts { rule, dims, keyed, key: Encoder::default(), value: Encoder::default() }
     }
 
-    /// Merges a draft with the one that represents its key so far.
-    pub fn merge(&mut self, known: &mut SetDraft, draft: SetDraft, rule: AttemptRule, report: &mut RowReport) {
-        self.ties += u64::from(known.order == draft.order);
-        let is_later = draft.order >= known.order;
-        let replaces = is_later == (rule != AttemptRule::First);
-        let submit = known.submit.min(draft.submit);
-        let sum = known.set.duration.0.saturating_add(draft.set.duration.0);
-        let dropped = if replaces { std::mem::replace(known, draft) } else { draft };
-        let reason = match rule {
-            AttemptRule::First => "a later attempt of the same execution",
-            _ => "an earlier attempt of the same execution",
-        };
-        if rule != AttemptRule::First {
-            known.submit = submit;
-        }
-        if rule == AttemptRule::Sum {
-            known.set.duration.0 = sum;
-        }
-        report.drop_row(reason, dropped.line, dropped.file as usize);
+    /// Adds the draft of a row with its key, if it has one. Errors: a temporary file cannot be written.
+    pub fn add(&mut self, key: Option<&str>, row: u64, draft: &SetDraft) -> Result<()> {
+        self.key.clear();
+        key.iter().for_each(|key| _ = self.key.whole(1).key_text(key.as_bytes()));
+        self.key.key_sequence(row);
+        draft.encode(self.dims, self.value.clear());
+        self.keyed.push(&self.key.bytes, &self.value.bytes)
     }
 
-    /// Sorts the drafts of each key by time, within their positions, and reports equal times.
-    pub fn finish(mut self, drafts: &mut [SetDraft], quality: &mut Quality) {
-        for places in self.each.into_values().filter(|places| places.len() > 1) {
-            let mut sorted: Vec<SetDraft> = places.iter().map(|&at| std::mem::take(&mut drafts[at])).collect();
-            sorted.sort_by_key(|draft| draft.order);
-            self.ties += sorted.windows(2).filter(|pair| pair[0].order == pair[1].order).count() as u64;
-            for (at, draft) in places.into_iter().zip(sorted) {
-                drafts[at] = draft;
+    /// Replaces the attempts of each key by the draft that represents them, in the place of the first one, or sorts them by time within
+    /// their places. Returns the drafts in the order of the log. Errors: a temporary file cannot be used, or those of `watch`.
+    pub fn finish(self, report: &mut RowReport, spill: &Spill, watch: &mut InterruptWatch<'_>) -> Result<Sorted> {
+        let Attempts { rule, dims, keyed, key, value } = self;
+        let mut placed = PlacedDrafts { dims, sorter: spill.sorter(), key, value };
+        let mut ties = 0;
+        let keyed = keyed.finish()?;
+        let mut cursor = keyed.cursor()?;
+        let (mut group, mut drafts): (Vec<u8>, Vec<(u64, SetDraft)>) = (Vec::new(), Vec::new());
+        while cursor.advance()? {
+            watch.check()?;
+            let (key, row) = Decoder::split_sequence(cursor.key())?;
+            let draft = SetDraft::decode(dims, cursor.value())?;
+            if key != group || key.is_empty() {
+                ties += placed.push_group(&mut drafts)?;
+                group = key.to_owned();
+            }
+            match drafts.first_mut().filter(|_| rule != AttemptRule::Each) {
+                None => drafts.push((row, draft)),
+                Some((_, known)) => {
+                    ties += u64::from(known.order == draft.order);
+                    merge(known, draft, rule, row, report);
+                }
             }
         }
-        if self.ties > 0 {
-            quality.warnings.push(format!(
-                "attempts with the time of another attempt of their execution, taken in the order of the log: {}; \
-                 attempts.order is the time that orders them",
-                self.ties
+        ties += placed.push_group(&mut drafts)?;
+        if ties > 0 {
+            report.quality.warnings.push(format!(
+                "attempts with the time of another attempt of their execution, taken in the order of the log: {ties}; \
+                 attempts.order is the time that orders them"
             ));
         }
+        placed.sorter.finish()
     }
+}
+
+/// Drafts in the order of the log.
+struct PlacedDrafts {
+    dims: usize,
+    sorter: Sorter,
+    key: Encoder,
+    value: Encoder,
+}
+
+impl PlacedDrafts {
+    /// Adds the drafts of a key, sorted by time within their places. Returns the number of equal times.
+    fn push_group(&mut self, group: &mut Vec<(u64, SetDraft)>) -> Result<u64> {
+        let (places, mut drafts): (Vec<u64>, Vec<SetDraft>) = group.drain(..).unzip();
+        drafts.sort_by_key(|draft| draft.order);
+        for (row, draft) in places.into_iter().zip(&drafts) {
+            self.key.clear().key_sequence(row);
+            draft.encode(self.dims, self.value.clear());
+            self.sorter.push(&self.key.bytes, &self.value.bytes)?;
+        }
+        Ok(drafts.windows(2).filter(|pair| pair[0].order == pair[1].order).count() as u64)
+    }
+}
+
+/// Merges the draft of a later row with the one that represents its key so far.
+fn merge(known: &mut SetDraft, draft: SetDraft, rule: AttemptRule, row: u64, report: &mut RowReport) {
+    let is_later = draft.order >= known.order;
+    let replaces = is_later == (rule != AttemptRule::First);
+    let submit = known.submit.min(draft.submit);
+    let sum = known.set.duration.0.saturating_add(draft.set.duration.0);
+    let dropped = if replaces { std::mem::replace(known, draft) } else { draft };
+    let reason = match rule {
+        AttemptRule::First => "a later attempt of the same execution",
+        _ => "an earlier attempt of the same execution",
+    };
+    if rule != AttemptRule::First {
+        known.submit = submit;
+    }
+    if rule == AttemptRule::Sum {
+        known.set.duration.0 = sum;
+    }
+    report.drop_row_at(row, reason, dropped.line, dropped.file as usize);
 }

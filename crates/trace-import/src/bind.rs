@@ -1,7 +1,7 @@
 //! Connects the names of a mapping with the columns of the open files.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use csv::ByteRecord;
@@ -10,6 +10,7 @@ use plimsoll_base::error::{Error, did_you_mean};
 use crate::clock::Clock;
 use crate::expr::{ExpressionTree, NameValues, evaluate};
 use crate::input::LogRow;
+use crate::joined::JoinedRows;
 use crate::mapping::Formula;
 use crate::value::{Value, Valued};
 
@@ -40,7 +41,7 @@ pub struct JoinedTable {
     /// The columns.
     pub columns: Vec<String>,
     /// The rows by the text of their keys.
-    pub rows: HashMap<String, ByteRecord>,
+    pub rows: JoinedRows,
     /// Whether the table has files.
     pub given: bool,
     /// Missing values, as in [`ColumnScope::missing`].

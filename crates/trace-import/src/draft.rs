@@ -3,28 +3,41 @@
 use std::borrow::Cow;
 
 use plimsoll_base::units::{Dim, MAX_DIMS, Resources, Rounding, Span, TIME_MAX_US};
-use plimsoll_sim::workload::{Names, TaskSet};
+use plimsoll_sim::workload::TaskSet;
 
 use crate::bind::{BoundFormula, RowFrame};
 use crate::clock::Clock;
 use crate::expr::evaluate;
 use crate::number::Fraction;
+use crate::spill::{Decoder, Encoder};
 use crate::target::Target;
 use crate::value::{Value, short};
 
 /// A task set before its origin, its job and its stages are final.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SetDraft {
-    /// The set; its job is an index into [`DraftNames::jobs`], its submit time is not set.
+    /// The set without its row, its submit time, its deadline and its names.
     pub set: TaskSet,
+    /// The job.
+    pub job: String,
+    /// The user; `None` if every job is a user of its own.
+    pub user: Option<String>,
+    /// The stage.
+    pub stage: Option<String>,
+    /// The stages that the set waits for, or the keys of their rows.
+    pub after: Vec<String>,
+    /// The key that other rows have in their dependencies.
+    pub key: Option<String>,
+    /// The label.
+    pub label: Option<String>,
+    /// The location.
+    pub location: Option<String>,
+    /// The preceding job and the think time.
+    pub preceding: Option<(String, u64)>,
     /// The submit time in microseconds since 1970 or since the log's origin.
     pub submit: i64,
     /// The deadline, likewise.
     pub deadline: Option<i64>,
-    /// The preceding job as an index into [`DraftNames::jobs`], and the think time.
-    pub preceding: Option<(u32, u64)>,
-    /// The key that other rows have in their dependencies, as an index into [`DraftNames::keys`].
-    pub key: Option<u32>,
     /// The line.
     pub line: u64,
     /// The index of the file among those of the main table.
@@ -35,21 +48,64 @@ pub struct SetDraft {
     pub order: i64,
 }
 
-/// The names in drafts.
-#[derive(Debug, Default)]
-pub struct DraftNames {
-    /// Jobs.
-    pub jobs: Names,
-    /// Users.
-    pub users: Names,
-    /// Stages.
-    pub stages: Names,
-    /// Keys of rows, if dependencies have them instead of stages.
-    pub keys: Names,
-    /// Labels.
-    pub labels: Names,
-    /// Locations.
-    pub locations: Names,
+impl SetDraft {
+    /// Encodes the draft. `dims` is the number of resources.
+    pub fn encode(&self, dims: usize, into: &mut Encoder) {
+        let SetDraft { set, job, user, stage, after, key, label, location, preceding, .. } = self;
+        let names = [user, stage, key, label, location];
+        let bit = |is_set: bool, at: u64| u64::from(is_set) << at;
+        let flags = bit(set.gang, 0) | bit(set.stable, 1) | bit(self.deadline.is_some(), 2);
+        let flags = flags | bit(preceding.is_some(), 3) | bit(!after.is_empty(), 4);
+        let flags = names.iter().zip(5..).fold(flags, |flags, (name, at)| flags | bit(name.is_some(), at));
+        into.whole(flags).text(Some(job)).whole(set.duration.0).whole(set.tasks.into()).whole(set.priority.into());
+        set.demand.0[..dims].iter().for_each(|amount| _ = into.whole(*amount));
+        into.optional(set.estimate.map(|estimate| estimate.0));
+        into.signed(self.submit).signed(self.order.wrapping_sub(self.submit));
+        into.whole(self.line).whole(self.file.into()).whole(self.facts);
+        names.iter().filter_map(|name| name.as_deref()).for_each(|name| _ = into.text(Some(name)));
+        self.deadline.iter().for_each(|time| _ = into.signed(*time));
+        preceding.iter().for_each(|(job, think)| _ = into.text(Some(job)).whole(*think));
+        if !after.is_empty() {
+            into.whole(after.len() as u64);
+            after.iter().for_each(|name| _ = into.text(Some(name)));
+        }
+    }
+
+    /// Decodes a draft. Errors: the bytes are damaged.
+    pub fn decode(dims: usize, bytes: &[u8]) -> plimsoll_base::error::Result<SetDraft> {
+        let mut from = Decoder::new(bytes);
+        let mut draft = SetDraft::default();
+        let text = |from: &mut Decoder<'_>| Ok(from.text()?.unwrap_or_default().to_owned());
+        let flags = from.whole()?;
+        let has = |at: u64| flags >> at & 1 == 1;
+        draft.job = text(&mut from)?;
+        (draft.set.gang, draft.set.stable) = (has(0), has(1));
+        draft.set.duration = Span(from.whole()?);
+        (draft.set.tasks, draft.set.priority) = (from.whole()? as u32, from.whole()? as u8);
+        for amount in &mut draft.set.demand.0[..dims] {
+            *amount = from.whole()?;
+        }
+        draft.set.estimate = from.optional()?.map(Span);
+        draft.submit = from.signed()?;
+        draft.order = draft.submit.wrapping_add(from.signed()?);
+        (draft.line, draft.file, draft.facts) = (from.whole()?, from.whole()? as u32, from.whole()?);
+        let SetDraft { user, stage, key, label, location, .. } = &mut draft;
+        for (name, at) in [user, stage, key, label, location].into_iter().zip(5..) {
+            if has(at) {
+                *name = Some(text(&mut from)?);
+            }
+        }
+        if has(2) {
+            draft.deadline = Some(from.signed()?);
+        }
+        if has(3) {
+            draft.preceding = Some((text(&mut from)?, from.whole()?));
+        }
+        for _ in 0..if has(4) { from.whole()? } else { 0 } {
+            draft.after.push(text(&mut from)?);
+        }
+        Ok(draft)
+    }
 }
 
 /// The rule of a bound column for rows without a value.
@@ -106,7 +162,7 @@ const SECONDS: &str = "a time from 0 to 10^12 s (31,700 years)";
 
 impl Conversion<'_> {
     /// Converts a row. `number` is its number, from 1.
-    pub fn convert<'a>(&'a self, frame: &RowFrame<'a, '_>, names: &mut DraftNames) -> Result<SetDraft, Refusal> {
+    pub fn convert<'a>(&'a self, frame: &RowFrame<'a, '_>) -> Result<SetDraft, Refusal> {
         let mut draft = SetDraft { line: frame.row.line, file: frame.row.file as u32, ..SetDraft::default() };
         draft.set.tasks = 1;
         let mut amounts: [Option<Fraction>; MAX_DIMS] = [None; MAX_DIMS];
@@ -156,19 +212,18 @@ impl Conversion<'_> {
                 Target::Tasks => {
                     draft.set.tasks = whole("a whole number of tasks from 1 to 4294967295", 1, u32::MAX.into())? as u32;
                 }
-                Target::Stage => draft.set.stage = Some(names.stages.intern(&plain(value, "a stage").map_err(wrong)?)),
+                Target::Stage => draft.stage = Some(plain(value, "a stage").map_err(wrong)?.into_owned()),
                 Target::After => {
                     let text = value.into_text().unwrap_or_default();
                     let stages = text.split(';').map(str::trim).filter(|stage| !stage.is_empty());
-                    let names = if self.after_key.is_some() { &mut names.keys } else { &mut names.stages };
-                    draft.set.after = stages.map(|stage| names.intern(stage)).collect();
+                    draft.after = stages.map(str::to_owned).collect();
                 }
                 Target::Priority => draft.set.priority = whole("a priority from 0 (most urgent) to 9", 0, 9)? as u8,
                 Target::Gang => draft.set.gang = truth()?,
                 Target::Stable => draft.set.stable = truth()?,
-                Target::Label => draft.set.label = Some(names.labels.intern(&plain(value, "a label").map_err(wrong)?)),
+                Target::Label => draft.label = Some(plain(value, "a label").map_err(wrong)?.into_owned()),
                 Target::Location => {
-                    draft.set.location = Some(names.locations.intern(&plain(value, "a location").map_err(wrong)?));
+                    draft.location = Some(plain(value, "a location").map_err(wrong)?.into_owned());
                 }
                 Target::Estimate(scale) => draft.set.estimate = Some(Span(span(*scale)?)),
                 Target::Deadline(scale) => draft.deadline = Some(instant(*scale)?),
@@ -180,14 +235,13 @@ impl Conversion<'_> {
         if let Some(key) = &self.after_key {
             let key =
                 evaluate(key, frame, self.clock).map_err(|problem| Refusal::Wrong("after_key".into(), problem))?;
-            draft.key = key.into_text().map(|key| names.keys.intern(key.trim()));
+            draft.key = key.into_text().map(|key| key.trim().to_owned());
         }
         draft.set.demand = self.demand(amounts, draft.set.tasks)?;
         let job = job.unwrap_or_else(|| format!("r{}", frame.number).into());
-        draft.set.job.0 = names.jobs.intern(&job);
-        let user = if self.users_are_jobs { job } else { user.unwrap_or(job) };
-        draft.set.user.0 = names.users.intern(&user);
-        draft.preceding = after_job.map(|job| (names.jobs.intern(&job), think.unwrap_or(0)));
+        draft.job = job.into_owned();
+        draft.user = (!self.users_are_jobs).then(|| user.map_or_else(|| draft.job.clone(), Cow::into_owned));
+        draft.preceding = after_job.map(|job| (job.into_owned(), think.unwrap_or(0)));
         Ok(draft)
     }
 

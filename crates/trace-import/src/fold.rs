@@ -1,12 +1,10 @@
 //! Folds the events of a log to one row per key: first submission, last start, end and outcome.
 //!
-//! The rows of the log are read into memory and sorted by time, because publishers split the events of one key over several files. A row has
-//! all columns of the log, each with its last value that is not missing, and then the columns of [`COLUMNS`].
+//! The events are sorted by key and time, because publishers split the events of one key over several files. The rows are in the order of
+//! their first events. A row has all columns of the log, each with its last value that is not missing, and then the columns of [`COLUMNS`].
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
 
-use csv::ByteRecord;
 use plimsoll_base::error::Error;
 
 use crate::bind::{BoundFormula, ColumnScope, RowFrame, is_missing, key_text};
@@ -16,7 +14,8 @@ use crate::input::{LogRow, Rows};
 use crate::mapping::FoldSpec;
 use crate::number::Fraction;
 use crate::report::RowReport;
-use crate::tables::Examples;
+use crate::spill::{Cursor, Decoder, Encoder, Sorter, Spill, damaged};
+use crate::tables::{Examples, InterruptWatch};
 use crate::value::short;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
@@ -37,19 +36,22 @@ enum EventKind {
 /// The events of one key so far.
 #[derive(Default)]
 struct FoldState {
+    /// The time and the number of the first event, as a key.
+    first: Vec<u8>,
     line: u64,
     file: usize,
     fields: Vec<Vec<u8>>,
     submit: Option<Fraction>,
     start: Option<Fraction>,
     end: Option<Fraction>,
-    outcome: Option<usize>,
+    outcome: Option<u64>,
     starts: u64,
 }
 
 /// The rows of a fold.
 pub struct FoldedRows {
-    states: std::vec::IntoIter<FoldState>,
+    states: Cursor,
+    columns: usize,
     outcomes: Vec<String>,
 }
 
@@ -64,6 +66,7 @@ pub fn read(
     rows: &mut dyn Rows,
     clock: &Clock,
     report: &mut RowReport,
+    (spill, watch): (&Spill, &mut InterruptWatch<'_>),
 ) -> Result<FoldedRows> {
     let parts = [&spec.key, &spec.time, &spec.event].map(|formula| scope.bind("fold", formula));
     let [key, time, event] = parts;
@@ -79,8 +82,8 @@ pub fn read(
             _ => has(&spec.update).then_some(EventKind::Update),
         }
     };
-    let mut events: Vec<(Fraction, u32, EventKind, LogRow)> = Vec::new();
-    let mut keys: HashMap<String, u32> = HashMap::new();
+    let mut events = spill.sorter();
+    let (mut key, mut value) = (Encoder::default(), Encoder::default());
     let mut unnamed: BTreeMap<String, Examples> = BTreeMap::new();
     let mut row = LogRow::default();
     loop {
@@ -96,8 +99,6 @@ pub fn read(
         clock.end_row();
         match read {
             Ok(Ok((name, at, code))) => {
-                let next = u32::try_from(keys.len()).map_err(|_| too_many(scope.path()))?;
-                let id = *keys.entry(name).or_insert(next);
                 let kind = kind(&code).unwrap_or_else(|| {
                     let mut name = format!("the kind '{}'", short(&code));
                     if unnamed.len() >= LISTED && !unnamed.contains_key(&name) {
@@ -106,7 +107,9 @@ pub fn read(
                     unnamed.entry(name).or_default().count(row.line, scope.path_of(row.file));
                     EventKind::Update
                 });
-                events.push((at, id, kind, std::mem::take(&mut row)));
+                key.clear().key_text(name.as_bytes()).key_fraction(at).key_sequence(report.events);
+                encode_event(at, kind, &row, &scope.missing, value.clear());
+                events.push(&key.bytes, &value.bytes)?;
             }
             Ok(Err(reason)) => {
                 report.count_row(Ok(()))?;
@@ -121,27 +124,58 @@ pub fn read(
         let warning = format!("{rows} events of {name}, which [fold] does not name, {effect} (first {first})");
         report.quality.warnings.push(warning);
     }
-    events.sort_by_key(|(at, ..)| *at);
-    let mut order: Vec<Option<usize>> = vec![None; keys.len()];
-    let mut states: Vec<FoldState> = Vec::with_capacity(keys.len());
-    for (at, id, kind, row) in events {
-        let place = *order[id as usize].get_or_insert_with(|| {
-            states.push(FoldState {
-                line: row.line,
-                file: row.file,
-                fields: vec![Vec::new(); scope.columns.len()],
-                ..FoldState::default()
-            });
-            states.len() - 1
-        });
-        states[place].apply(at, kind, &row.fields, &scope.missing);
-    }
+    let states = fold(events, scope.columns.len(), spill, watch)?;
     let outcomes = spec.end.iter().map(|(_, outcome)| outcome.clone()).collect();
-    Ok(FoldedRows { states: states.into_iter(), outcomes })
+    Ok(FoldedRows { states, columns: scope.columns.len(), outcomes })
 }
 
-fn too_many(path: &Path) -> Error {
-    Error::trace(PathBuf::from(path), 0, "", "has more than 4,294,967,295 keys")
+/// Encodes an event. Missing values do not change a row.
+fn encode_event(at: Fraction, kind: EventKind, row: &LogRow, missing: &[String], into: &mut Encoder) {
+    let kind = match kind {
+        EventKind::Submit => 0,
+        EventKind::Start => 1,
+        EventKind::SubmitAndStart => 2,
+        EventKind::Update => 3,
+        EventKind::End(outcome) => 4 + outcome as u64,
+    };
+    into.whole(kind).fraction(at).whole(row.line).whole(row.file as u64);
+    for field in &row.fields {
+        into.slice(if is_missing(field.trim_ascii(), missing) { b"" } else { field });
+    }
+}
+
+/// Folds the events of each key in the order of time. Returns the rows in the order of their first events.
+fn fold(events: Sorter, columns: usize, spill: &Spill, watch: &mut InterruptWatch<'_>) -> Result<Cursor> {
+    let events = events.finish()?;
+    let mut cursor = events.cursor()?;
+    let mut states = spill.sorter();
+    let mut group: Vec<u8> = Vec::new();
+    let mut state: Option<FoldState> = None;
+    let mut value = Encoder::default();
+    let mut finish = |state: Option<FoldState>| match state {
+        None => Ok(()),
+        Some(state) => {
+            state.encode(value.clear());
+            states.push(&state.first, &value.bytes)
+        }
+    };
+    while cursor.advance()? {
+        watch.check()?;
+        let key = cursor.key();
+        let name = key.windows(2).position(|pair| pair == [0, 0]).ok_or_else(damaged)? + 2;
+        let mut event = Decoder::new(cursor.value());
+        let (kind, at) = (event.whole()?, event.fraction()?);
+        let (line, file) = (event.whole()?, event.whole()? as usize);
+        if state.is_none() || key[..name] != group {
+            finish(state.take())?;
+            group = key[..name].to_owned();
+        }
+        let fields = vec![Vec::new(); columns];
+        let first = || FoldState { first: key[name..].to_owned(), line, file, fields, ..FoldState::default() };
+        state.get_or_insert_with(first).apply(at, kind, &mut event)?;
+    }
+    finish(state)?;
+    states.finish()?.cursor()
 }
 
 /// The expressions of an event.
@@ -175,41 +209,70 @@ impl EventFormulas {
 }
 
 impl FoldState {
-    fn apply(&mut self, at: Fraction, kind: EventKind, fields: &ByteRecord, missing: &[String]) {
-        for (known, field) in self.fields.iter_mut().zip(fields) {
-            if !is_missing(field.trim_ascii(), missing) {
+    /// Applies an event of a kind as in [`encode_event`].
+    fn apply(&mut self, at: Fraction, kind: u64, fields: &mut Decoder<'_>) -> Result<()> {
+        for known in &mut self.fields {
+            let field = fields.slice_or_empty()?;
+            if !field.is_empty() {
                 field.clone_into(known);
             }
         }
-        if matches!(kind, EventKind::Submit | EventKind::SubmitAndStart) {
+        if matches!(kind, 0 | 2) {
             self.submit = self.submit.or(Some(at));
             // An instance that is submitted again has not started again.
             (self.start, self.end, self.outcome) = (None, None, None);
         }
         match kind {
-            EventKind::Start | EventKind::SubmitAndStart => {
+            1 | 2 => {
                 (self.start, self.end, self.outcome) = (Some(at), None, None);
                 self.starts += 1;
             }
-            EventKind::End(outcome) => (self.end, self.outcome) = (Some(at), Some(outcome)),
-            EventKind::Submit | EventKind::Update => {}
+            0 | 3 => {}
+            outcome => (self.end, self.outcome) = (Some(at), Some(outcome - 4)),
         }
+        Ok(())
+    }
+
+    fn encode(&self, into: &mut Encoder) {
+        into.whole(self.line).whole(self.file as u64).whole(self.starts).optional(self.outcome);
+        for time in [self.submit, self.start, self.end] {
+            match time {
+                None => into.whole(0),
+                Some(time) => into.whole(1).fraction(time),
+            };
+        }
+        self.fields.iter().for_each(|field| _ = into.slice(field));
     }
 }
 
 impl Rows for FoldedRows {
     fn next(&mut self, row: &mut LogRow) -> Result<bool> {
-        let Some(state) = self.states.next() else { return Ok(false) };
-        (row.line, row.file) = (state.line, state.file);
+        if !self.states.advance()? {
+            return Ok(false);
+        }
+        let mut state = Decoder::new(self.states.value());
+        (row.line, row.file) = (state.whole()?, state.whole()? as usize);
+        let (starts, outcome) = (state.whole()?, state.optional()?);
+        let mut times = [None; 3];
+        for time in &mut times {
+            if state.whole()? == 1 {
+                *time = Some(state.fraction()?);
+            }
+        }
         row.fields.clear();
-        state.fields.iter().for_each(|field| row.fields.push_field(field));
-        let outcome =
-            state.outcome.map_or(if state.start.is_some() { "running" } else { "waiting" }, |at| &self.outcomes[at]);
-        for time in [state.submit, state.start, state.end] {
+        for _ in 0..self.columns {
+            row.fields.push_field(state.slice()?);
+        }
+        let outcome = match outcome {
+            Some(at) => self.outcomes.get(at as usize).ok_or_else(damaged)?,
+            None if times[1].is_some() => "running",
+            None => "waiting",
+        };
+        for time in times {
             row.fields.push_field(time.map(|time| time.to_string()).unwrap_or_default().as_bytes());
         }
         row.fields.push_field(outcome.as_bytes());
-        row.fields.push_field(state.starts.to_string().as_bytes());
+        row.fields.push_field(starts.to_string().as_bytes());
         Ok(true)
     }
 }

@@ -58,6 +58,11 @@ impl Fraction {
         Some(Fraction { numerator: numerator / common, denominator: denominator / common })
     }
 
+    /// Returns the numerator and the positive denominator.
+    pub fn parts(self) -> (i128, i128) {
+        (self.numerator, self.denominator)
+    }
+
     /// Reads a decimal number such as `12`, `-0.5` or `1e-3`; `None` for other texts.
     pub fn parse(text: &str) -> Option<Fraction> {
         let text = text.trim_ascii();

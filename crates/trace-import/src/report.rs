@@ -1,5 +1,6 @@
 //! The report of an import in progress: every row that is read or dropped, with the file of the first example of each reason.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use plimsoll_base::error::{Error, Result};
@@ -16,6 +17,10 @@ pub struct RowReport {
     pub strict: bool,
     /// The files of the main table.
     pub paths: Vec<PathBuf>,
+    /// The number of the row that is read.
+    pub row: u64,
+    /// The number of the row at which the first row was dropped for each reason.
+    first_row: BTreeMap<String, u64>,
     /// Events of a fold; the rows of other logs are in `quality`.
     pub events: u64,
     /// The first row with an impossible value.
@@ -31,15 +36,21 @@ impl RowReport {
 
     /// Counts a dropped row. If the log has several files, the first example of each reason has the name of its file.
     pub fn drop_row(&mut self, reason: &str, line: u64, file: usize) {
-        let is_first = !self.quality.dropped.contains_key(reason);
+        self.drop_row_at(self.row, reason, line, file);
+    }
+
+    /// Counts a row that is dropped because of the row with the number `row`. Rows of attempts are dropped by key and not in the order of
+    /// the log, and the example of a reason is the first one in the log.
+    pub fn drop_row_at(&mut self, row: u64, reason: &str, line: u64, file: usize) {
+        let is_known = self.quality.first_dropped.contains_key(reason);
         self.quality.drop_row(reason, line);
-        if is_first
-            && self.paths.len() > 1
-            && let Some(path) = self.paths.get(file)
-            && let Some((_, problem)) = self.quality.first_dropped.get_mut(reason)
-        {
-            *problem = format!("of {}", file_name(path));
+        if is_known && self.first_row.get(reason).is_none_or(|known| *known <= row) {
+            return;
         }
+        self.first_row.insert(reason.to_owned(), row);
+        let path = self.paths.get(file).filter(|_| self.paths.len() > 1);
+        let problem = path.map(|path| format!("of {}", file_name(path))).unwrap_or_default();
+        self.quality.first_dropped.insert(reason.to_owned(), (line, problem));
     }
 
     /// Counts a row that was read, and drops it if it has an impossible value. Errors: with `strict`, such a row.

@@ -1,23 +1,29 @@
 //! Imports a log by a mapping.
 
+use std::borrow::Cow;
+
+use csv::ByteRecord;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::MAX_DIMS;
 use plimsoll_sim::workload::formats::Tenants;
 use plimsoll_sim::workload::{Input, Quality, Workload};
 
 use crate::account::Account;
-use crate::assemble::{Assembly, assemble};
+use crate::assemble::{Assembler, Assembly};
 use crate::attempts::{Attempts, BoundAttempts};
 use crate::bind::{BoundFormula, ColumnScope, JoinedTable, RowFrame, key_text, reads_absent};
 use crate::clock::{Clock, RepeatedHour};
-use crate::draft::{BoundMissing, BoundOutput, Conversion, DraftNames, Refusal, SetDraft};
+use crate::draft::{BoundMissing, BoundOutput, Conversion, Refusal, SetDraft};
 use crate::expr::evaluate;
 use crate::fold;
+use crate::imported::Imported;
 use crate::input::{LogRow, Rows};
+use crate::joined::JoinedBuilder;
 use crate::mapping::{AttemptSpec, Formula, Mapping, MissingRule, OutputColumn};
 use crate::number::Fraction;
 use crate::report::RowReport;
-use crate::tables::{Chain, Interrupt, assign, read_joined};
+use crate::spill::{Decoder, Spill};
+use crate::tables::{Chain, Interrupt, InterruptWatch, assign, read_joined};
 use crate::target::Target;
 
 /// Options of an import.
@@ -44,6 +50,20 @@ pub fn import_interruptible(
     options: ImportOptions,
     interrupt: Interrupt,
 ) -> Result<Workload> {
+    import_sorted(mapping, inputs, options, &Spill::default(), interrupt)?.into_workload()
+}
+
+/// Imports the files of a log as [`import_interruptible`], and sorts in temporary files what exceeds the memory of `spill`. The result does
+/// not depend on `spill`.
+///
+/// Besides that memory, the distinct users, stages, labels and locations and the rows of one job or one attempt key are in memory.
+pub fn import_sorted(
+    mapping: &Mapping,
+    inputs: &[Input],
+    options: ImportOptions,
+    spill: &Spill,
+    interrupt: Interrupt,
+) -> Result<Imported> {
     let own_users = mapping.outputs.iter().any(|output| output.target == Target::User);
     let tenants = options.tenants.unwrap_or(if own_users { Tenants::Column } else { Tenants::Job });
     if tenants == Tenants::Qos || (tenants == Tenants::Column && !own_users) {
@@ -53,9 +73,12 @@ pub fn import_interruptible(
     mapping.clock.restart();
     let mut report = RowReport::new(&mapping.name, options.strict);
     let mut assigned = assign(mapping, inputs)?;
+    let mut watch = InterruptWatch::new(interrupt);
     let mut joined = Vec::new();
+    let most = spill.joined(mapping.tables.len() - 1);
     for (table, inputs) in mapping.tables.iter().zip(assigned.drain(1..)).map(|(_, inputs)| inputs).enumerate() {
-        joined.push(read_joined(&mapping.tables[table + 1], inputs, interrupt, &mapping.clock, &mut report)?);
+        let (table, builder) = (&mapping.tables[table + 1], JoinedBuilder::new(most, spill));
+        joined.push(read_joined(table, inputs, interrupt, &mapping.clock, &mut report, builder)?);
     }
     let main = &mapping.tables[0];
     let mut chain = Chain::open(main, assigned.swap_remove(0), interrupt)?;
@@ -64,42 +87,50 @@ pub fn import_interruptible(
     }
     report.paths = chain.paths();
     let mut scope = ColumnScope { joined, ..chain.scope(main) };
-    let mut folded = match &mapping.fold {
+    let folded = match &mapping.fold {
         None => None,
-        Some(spec) => Some(fold::read(spec, &scope, &mut chain, &mapping.clock, &mut report)?),
+        Some(spec) => Some(fold::read(spec, &scope, &mut chain, &mapping.clock, &mut report, (spill, &mut watch))?),
     };
     scope.folded = folded.is_some();
     let bound = Bound::new(mapping, &mut scope, tenants)?;
+    let dims = bound.conversion.dims.clone();
+    let origin = mapping.origin.and_then(|origin| i64::try_from(origin.times(Fraction::from(1_000_000))?.round()).ok());
+    let has_keys = mapping.after_key.is_some();
+    let assembly = Assembly { dims: dims.clone(), origin, has_keys, merge: mapping.merge };
     let mut run = Run {
         bound: &bound,
         scope: &scope,
         report,
         account: Account::new(mapping, &scope)?,
-        names: DraftNames::default(),
-        drafts: Vec::new(),
-        attempts: Attempts::default(),
+        kept: 0,
+        drafts: Assembler::new(assembly, spill),
+        attempts: bound.attempts.as_ref().map(|attempts| Attempts::new(attempts.rule, dims.len(), spill)),
     };
-    match &mut folded {
-        Some(folded) => run.rows(folded)?,
+    match folded {
+        Some(mut folded) => run.rows(&mut folded)?,
         None => run.rows(&mut chain)?,
     }
-    let Run { mut report, mut account, names, mut drafts, attempts, .. } = run;
-    attempts.finish(&mut drafts, &mut report.quality);
-    drafts.iter().for_each(|draft| account.count(draft.facts));
+    if let Some(attempts) = run.attempts.take() {
+        let sorted = attempts.finish(&mut run.report, spill, &mut watch)?;
+        let mut cursor = sorted.cursor()?;
+        while cursor.advance()? {
+            watch.check()?;
+            let (_, row) = Decoder::split_sequence(cursor.key())?;
+            run.keep(row, &SetDraft::decode(dims.len(), cursor.value())?)?;
+        }
+    }
+    let Run { mut report, account, kept, drafts, .. } = run;
     account.report(&scope, &chain.late_columns(), &mut report.quality);
     report_times(&mapping.clock, &mut report.quality);
     if !mapping.outputs.iter().any(|output| output.target == Target::Job) {
         report.quality.assumptions.push(("jobs".into(), "one for each row, named by the row's number".into()));
     }
-    report.check(mapping.about_or_name(), drafts.len())?;
-    let origin = mapping.origin.and_then(|origin| i64::try_from(origin.times(Fraction::from(1_000_000))?.round()).ok());
-    let has_keys = mapping.after_key.is_some();
-    let assembly = Assembly { dims: bound.conversion.dims.clone(), origin, has_keys, merge: mapping.merge };
-    let workload = assemble(assembly, drafts, names, report);
-    if workload.sets.is_empty() {
+    report.check(mapping.about_or_name(), kept)?;
+    let sets = drafts.finish(&mut report.quality, spill, &mut watch)?;
+    if sets.rows == 0 {
         return Err(Error::trace(scope.path(), 0, "", "has no row after the origin"));
     }
-    Ok(tenants.apply(workload))
+    Ok(Imported::new(dims, tenants, sets, report.quality))
 }
 
 /// Reports times without an offset, in repeated hours and in skipped hours.
@@ -206,9 +237,10 @@ struct Run<'a> {
     scope: &'a ColumnScope<'a>,
     report: RowReport,
     account: Account,
-    names: DraftNames,
-    drafts: Vec<SetDraft>,
-    attempts: Attempts,
+    /// The number of drafts that are kept.
+    kept: usize,
+    drafts: Assembler,
+    attempts: Option<Attempts>,
 }
 
 impl Run<'_> {
@@ -218,6 +250,7 @@ impl Run<'_> {
         let mut number = 0;
         loop {
             let read = rows.next(&mut row);
+            self.report.row = number + 1;
             if !self.step(read, &row, &mut number)? {
                 return Ok(());
             }
@@ -251,23 +284,28 @@ impl Run<'_> {
         let clock = bound.conversion.clock;
         let path = self.scope.path_of(row.file);
         let wrong = |column: &str, problem: String| Error::trace(path, row.line, column, problem);
-        let mut joined = Vec::with_capacity(bound.join_keys.len());
+        let mut found_rows: Vec<Option<Cow<'_, ByteRecord>>> = Vec::with_capacity(bound.join_keys.len());
         for (at, key) in bound.join_keys.iter().enumerate() {
+            let joined: Vec<Option<&ByteRecord>> = found_rows.iter().map(Option::as_deref).collect();
             let frame = RowFrame { scope: self.scope, row, number, joined: &joined, lets: &[] };
             let Some(key) = key else {
-                joined.push(None);
+                found_rows.push(None);
                 continue;
             };
             let name = key_text(key, &frame, clock).map_err(|problem| wrong("join", problem))?;
-            let found = name.and_then(|name| self.scope.joined[at].rows.get(&name));
+            let found = match name {
+                Some(name) => self.scope.joined[at].rows.get(&name)?,
+                None => None,
+            };
             let spec = bound.mapping.tables[at + 1].join.as_ref();
             if found.is_none() && spec.is_some_and(|join| !join.keep) {
                 let reason = format!("no row in table '{}'", self.scope.joined[at].name);
                 self.report.drop_row(&reason, row.line, row.file);
                 return Ok(());
             }
-            joined.push(found);
+            found_rows.push(found);
         }
+        let joined: Vec<Option<&ByteRecord>> = found_rows.iter().map(Option::as_deref).collect();
         let mut lets = Vec::with_capacity(bound.lets.len());
         for (name, formula) in &bound.lets {
             let frame = RowFrame { scope: self.scope, row, number, joined: &joined, lets: &lets };
@@ -282,7 +320,7 @@ impl Run<'_> {
                 return Ok(());
             }
         }
-        let mut draft = match bound.conversion.convert(&frame, &mut self.names) {
+        let mut draft = match bound.conversion.convert(&frame) {
             Ok(draft) => draft,
             Err(Refusal::Missing(reason)) => {
                 self.report.drop_row(&reason, row.line, row.file);
@@ -294,7 +332,7 @@ impl Run<'_> {
         let warnings = bound.warn.iter().filter(|(formula, _)| is_met(formula)).map(|(_, at)| *at);
         draft.facts = self.account.facts(row, &joined, warnings);
         draft.order = draft.submit;
-        if let Some(BoundAttempts { key, order, rule }) = &bound.attempts {
+        if let Some(BoundAttempts { key, order, .. }) = &bound.attempts {
             if let Some(order) = order {
                 let time = evaluate(order, &frame, clock).and_then(|value| value.number(clock));
                 let time = time.map_err(|problem| wrong("attempts.order", problem))?;
@@ -302,14 +340,18 @@ impl Run<'_> {
                 draft.order = time.and_then(|time| i64::try_from(time.round()).ok()).unwrap_or(draft.submit);
             }
             let key = key_text(key, &frame, clock).map_err(|problem| wrong("attempts.key", problem))?;
-            if let Some(key) = key
-                && let Some(earlier) = self.attempts.add(key, self.drafts.len(), *rule)
-            {
-                self.attempts.merge(&mut self.drafts[earlier], draft, *rule, &mut self.report);
-                return Ok(());
+            if let Some(attempts) = &mut self.attempts {
+                return attempts.add(key.as_deref(), number, &draft);
             }
         }
-        self.drafts.push(draft);
-        Ok(())
+        self.keep(number, &draft)
+    }
+
+    /// Counts a draft that is kept and adds it.
+    fn keep(&mut self, row: u64, draft: &SetDraft) -> Result<()> {
+        self.account.count(draft.facts);
+        self.kept += 1;
+        self.report.row = row;
+        self.drafts.push(row, draft, &mut self.report)
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of a mapping with their files: assignment of files, rows of several files in order, joined tables in memory.
+//! The tables of a mapping with their files: assignment of files, rows of several files in order, joined tables.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -10,6 +10,7 @@ use plimsoll_sim::workload::Input;
 use crate::bind::{ColumnScope, JoinedTable, RowFrame, file_name, fits, key_text};
 use crate::clock::Clock;
 use crate::input::{self, LogRow, OpenFile, Rows};
+use crate::joined::{JoinedBuilder, JoinedRows};
 use crate::mapping::{Mapping, TableSpec};
 use crate::report::RowReport;
 
@@ -71,9 +72,7 @@ pub struct Chain<'a> {
     pub late: Vec<String>,
     /// The detected properties of the first file with rows, and those of other files that differ.
     pub detected: Vec<String>,
-    interrupt: Interrupt<'a>,
-    /// Rows read so far.
-    rows: u64,
+    watch: InterruptWatch<'a>,
 }
 
 /// The rows of a file, and the position of each column in them if they have another order.
@@ -87,6 +86,25 @@ pub type Interrupt<'a> = &'a dyn Fn() -> Result<()>;
 
 /// The number of rows between two calls of an [`Interrupt`].
 const BETWEEN: u64 = 4096;
+
+/// Calls an [`Interrupt`] every few thousand rows.
+pub struct InterruptWatch<'a> {
+    interrupt: Interrupt<'a>,
+    rows: u64,
+}
+
+impl<'a> InterruptWatch<'a> {
+    /// Creates a watch before the first row.
+    pub fn new(interrupt: Interrupt<'a>) -> InterruptWatch<'a> {
+        InterruptWatch { interrupt, rows: 0 }
+    }
+
+    /// Counts a row. Errors: those of the interrupt.
+    pub fn check(&mut self) -> Result<()> {
+        self.rows += 1;
+        if self.rows.is_multiple_of(BETWEEN) { (self.interrupt)() } else { Ok(()) }
+    }
+}
 
 impl<'a> Chain<'a> {
     /// Returns the scope of the columns for the expressions of a table.
@@ -115,8 +133,7 @@ impl<'a> Chain<'a> {
             extra: Vec::new(),
             late: Vec::new(),
             detected: Vec::new(),
-            interrupt,
-            rows: 0,
+            watch: InterruptWatch::new(interrupt),
         };
         let mut first = Vec::new();
         for input in &chain.inputs {
@@ -191,10 +208,7 @@ fn places(input: &Input, columns: &[String], file: &OpenFile) -> Result<Option<V
 
 impl Rows for Chain<'_> {
     fn next(&mut self, row: &mut LogRow) -> Result<bool> {
-        self.rows += 1;
-        if self.rows.is_multiple_of(BETWEEN) {
-            (self.interrupt)()?;
-        }
+        self.watch.check()?;
         while let Some(OrderedRows { rows, places }) = &mut self.current {
             let read = rows.next(row);
             row.file = self.at;
@@ -217,7 +231,7 @@ impl Rows for Chain<'_> {
     }
 }
 
-/// Reads a joined table into memory. Of several rows with one key the first is used, and the others are counted in a warning. Errors: with
+/// Reads a joined table. Of several rows with one key the first is used, and the others are counted in a warning. Errors: with
 /// `strict`, a row that cannot be read.
 pub fn read_joined(
     table: &TableSpec,
@@ -225,11 +239,12 @@ pub fn read_joined(
     interrupt: Interrupt,
     clock: &Clock,
     report: &mut RowReport,
+    mut builder: JoinedBuilder,
 ) -> Result<JoinedTable> {
     let mut joined = JoinedTable {
         name: table.name.clone(),
         columns: table.columns.clone(),
-        rows: HashMap::new(),
+        rows: JoinedRows::default(),
         given: !inputs.is_empty(),
         missing: table.missing.clone(),
         read: RefCell::default(),
@@ -241,7 +256,7 @@ pub fn read_joined(
     joined.extra.clone_from(&chain.extra);
     let scope = chain.scope(table);
     let key = scope.bind("join.of", &join.of)?;
-    let (mut row, mut repeated, mut unusable) = (LogRow::default(), Examples::default(), Examples::default());
+    let (mut row, mut unusable) = (LogRow::default(), Examples::default());
     loop {
         clock.end_row();
         match chain.next(&mut row) {
@@ -251,10 +266,7 @@ pub fn read_joined(
             Ok(true) => {
                 let frame = RowFrame { scope: &scope, row: &row, number: 0, joined: &[], lets: &[] };
                 match key_text(&key, &frame, clock) {
-                    Ok(Some(name)) if !joined.rows.contains_key(&name) => {
-                        joined.rows.insert(name, row.fields.clone());
-                    }
-                    Ok(Some(_)) => repeated.count(row.line, scope.path_of(row.file)),
+                    Ok(Some(name)) => builder.push(name, &row, &scope.paths)?,
                     Err(problem) if report.strict => {
                         return Err(Error::trace(scope.path_of(row.file), row.line, "join.of", problem));
                     }
@@ -265,6 +277,8 @@ pub fn read_joined(
     }
     joined.extra.extend(chain.late_columns().into_iter().map(|column| (column, "later records".to_owned())));
     joined.read = scope.read.take().into();
+    let (rows, repeated) = builder.finish(&scope.paths, &mut InterruptWatch::new(interrupt))?;
+    joined.rows = rows;
     for (rows, problem) in
         [(repeated, "have the key of an earlier row and are not used"), (unusable, "cannot be read or have no key")]
     {

@@ -12,10 +12,11 @@ use crate::error::{Error, Result, did_you_mean};
 use crate::output::file::write_whole;
 use crate::rows::read_text;
 use crate::trace_import::{
-    ImportOptions, Mapping, SHIPPED, Shipped, import_interruptible, import_machines, read_mapping, recognise,
+    ImportOptions, Imported, Mapping, SHIPPED, Shipped, Spill, import_machines, import_sorted, read_mapping, recognise,
 };
+use crate::units::{Rounding, decimal};
+use crate::workload::Input;
 use crate::workload::formats::{Format, detect};
-use crate::workload::{Input, Workload};
 
 /// Convert a file in a public format, or a log by a mapping, to a canonical trace
 #[derive(clap::Args, Debug)]
@@ -26,6 +27,9 @@ A canonical trace may be given too: CSV becomes Parquet, or the reverse.
 --map is a file of a mapping (docs/mapping.md), or a short mapping: a comma list
 of COLUMN=EXPRESSION. With --from it changes the shipped mapping of that name.
 `plimsoll trace guess FILE` writes a first mapping.
+
+A log with a mapping may be larger than the memory: what exceeds --memory is
+sorted in temporary files in the folder of OUT.
 
 The numbers of rows read, dropped and repaired, and the assumptions, are printed
 on standard error and written to OUT.json.
@@ -58,6 +62,9 @@ pub struct Args {
     /// The trace: a .csv or .parquet file, or - for CSV on standard output [default: -]
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// The memory for sorting the rows of a log with a mapping: 16MiB or more, such as 512MiB or 8GiB [default: 2GiB]
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
     /// Also write the machines of the log, if the mapping has [machines]: a .csv for --machines
     #[arg(long, value_name = "CSV")]
     machines_out: Option<PathBuf>,
@@ -81,7 +88,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         args.files.iter().chain(&args.map.iter().map(PathBuf::from).collect::<Vec<_>>()),
     )?;
     check_output(args.machines_out.as_deref(), &args.files).map_err(|error| error.under("--machines-out"))?;
+    let memory = args.memory.as_deref().map(parse_memory).transpose()?.unwrap_or(MEMORY);
     let mapping = args.mapping()?;
+    if let (Some(memory), None) = (&args.memory, &mapping) {
+        let expected = "a log with a mapping; files of the other formats are read into memory";
+        return Err(Error::plan("--memory", format!("'{memory}'"), expected));
+    }
     if let Some(path) = &args.machines_out
         && mapping.as_ref().is_none_or(|mapping| mapping.machines.is_none())
     {
@@ -89,7 +101,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         return Err(Error::plan("--machines-out", format!("'{}'", path.display()), expected));
     }
     if let Some(mapping) = mapping {
-        return args.import(&mapping, &target, context);
+        return args.import(&mapping, &target, memory, context);
     }
     let [file] = &args.files[..] else {
         let expected = "one file, or --map or --from with a format of several files";
@@ -109,6 +121,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
     }
     save(&|| opened.source(&context.stop), &target, facts, context)
+}
+
+/// The default of `--memory`, and its smallest value.
+const MEMORY: u64 = 2 << 30;
+const MEMORY_LEAST: u64 = 16 << 20;
+
+/// Parses the value of `--memory`. Errors: [`Error::Plan`].
+fn parse_memory(text: &str) -> Result<u64> {
+    let units = [("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1u64 << 40)];
+    let number = units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)));
+    let bytes = number.and_then(|(number, scale)| decimal(number.as_bytes(), scale, Rounding::Down).ok());
+    bytes.filter(|bytes| *bytes >= MEMORY_LEAST).ok_or_else(|| {
+        let expected = "a size in MiB, GiB or TiB from 16MiB, such as 512MiB or 8GiB";
+        Error::plan("--memory", format!("'{text}'"), expected)
+    })
 }
 
 /// Finds a shipped mapping. Errors: [`Error::Plan`] at `option`, also with the names `others`.
@@ -153,7 +180,7 @@ impl Args {
     }
 
     /// Imports the files by a mapping.
-    fn import(&self, mapping: &Mapping, target: &SaveTarget, context: &Context) -> Result<()> {
+    fn import(&self, mapping: &Mapping, target: &SaveTarget, memory: u64, context: &Context) -> Result<()> {
         if let Some(set) = self.rows.set.first() {
             let expected = "parameters only of swim, alibaba-2017, swf and openb; --map changes a mapping";
             return Err(Error::plan("--set", format!("'{set}'"), expected));
@@ -169,14 +196,15 @@ impl Args {
             Some(_) => import_machines(mapping, &inputs, options.strict, &interrupt)?,
             None => None,
         };
-        let workload = import_interruptible(mapping, &inputs, options, &interrupt).map_err(|error| match error {
+        let spill = Spill { memory, folder: target.folder() };
+        let imported = import_sorted(mapping, &inputs, options, &spill, &interrupt).map_err(|error| match error {
             Error::Plan { ref key, .. } if key == "tenants" => error.under("--tenants"),
             error => error,
         })?;
         inputs.iter().try_for_each(Input::check)?;
-        report::lines(&workload.quality).iter().for_each(|line| context.print_message(line));
-        let open = || Ok(Watched::new(Box::new(workload.source()), &context.stop));
-        save(&open, target, self.facts(&workload, &inputs)?, context)?;
+        report::lines(&imported.quality).iter().for_each(|line| context.print_message(line));
+        let open = || Ok(Watched::new(Box::new(imported.source()?), &context.stop));
+        save(&open, target, self.facts(&imported, &inputs)?, context)?;
         if let (Some(path), Some(machines)) = (&self.machines_out, machines) {
             write_whole(path, &machines.csv)?;
             let mut lines = report::lines(&machines.quality);
@@ -187,7 +215,7 @@ impl Args {
     }
 
     /// Returns the facts for `OUT.json`: the files with their digests, and the mapping unless it is shipped.
-    fn facts(&self, workload: &Workload, inputs: &[Input]) -> Result<Map<String, Value>> {
+    fn facts(&self, imported: &Imported, inputs: &[Input]) -> Result<Map<String, Value>> {
         let name =
             |input: &Input| input.path().file_name().map_or("log".into(), |name| name.to_string_lossy()).into_owned();
         let (mut names, mut digests) = (Vec::new(), Vec::new());
@@ -199,7 +227,7 @@ impl Args {
         let mut facts = Map::new();
         facts.insert("source".into(), one(names));
         facts.insert("source_blake3".into(), one(digests));
-        facts.extend(report::json(&workload.quality));
+        facts.extend(report::json(&imported.quality));
         let texts = self.map.iter().map(|map| read_text(Path::new(map)).unwrap_or_else(|_| map.clone()));
         let texts: Vec<Value> = texts.map(Value::from).collect();
         if !texts.is_empty() {

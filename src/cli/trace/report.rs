@@ -8,8 +8,8 @@ use crate::cli::print::aligned;
 use crate::cli::printout::Printout;
 use crate::output::numbers::count;
 pub use crate::output::numbers::thousands as grouped;
-use crate::workload::Quality;
 use crate::workload::summary::Summary;
+use crate::workload::{Quality, TaskSet};
 
 /// Returns lines of text on the rows that were read, left out, repaired and assumed.
 pub fn lines(quality: &Quality) -> Vec<String> {
@@ -57,14 +57,45 @@ pub fn json(quality: &Quality) -> Map<String, Value> {
     object
 }
 
+/// The size of a workload.
+#[derive(Clone, Debug, Default)]
+pub struct Amounts {
+    pub rows: u64,
+    pub jobs: u64,
+    pub users: u64,
+    pub tasks: u64,
+    /// Whether each user has a row.
+    has_row: Vec<bool>,
+}
+
+impl Amounts {
+    /// Adds a row. Jobs have dense ids in the order of their first rows.
+    pub fn add(&mut self, set: &TaskSet) {
+        self.rows += 1;
+        self.jobs = self.jobs.max(set.job.index() as u64 + 1);
+        if self.has_row.len() <= set.user.index() {
+            self.has_row.resize(set.user.index() + 1, false);
+        }
+        self.users += u64::from(!std::mem::replace(&mut self.has_row[set.user.index()], true));
+        self.tasks += u64::from(set.tasks);
+    }
+}
+
+impl From<&Summary> for Amounts {
+    fn from(summary: &Summary) -> Amounts {
+        let Summary { rows, jobs, users, tasks, .. } = *summary;
+        Amounts { rows, jobs, users, tasks, has_row: Vec::new() }
+    }
+}
+
 /// Formats the size of a workload: `6,500 rows, 5,894 jobs of 20 users, 300,000 tasks`.
-pub fn amount(summary: &Summary) -> String {
+pub fn amount(amounts: &Amounts) -> String {
     format!(
         "{}, {} of {}, {}",
-        count(summary.rows, "row"),
-        count(summary.jobs, "job"),
-        count(summary.users, "user"),
-        count(summary.tasks, "task")
+        count(amounts.rows, "row"),
+        count(amounts.jobs, "job"),
+        count(amounts.users, "user"),
+        count(amounts.tasks, "task")
     )
 }
 

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::report;
+use super::report::{self, Amounts};
 use crate::cli::Context;
 use crate::error::{Error, Result};
 use crate::output::file::{write_whole, write_with};
 use crate::output::provenance::{COMMIT, VERSION, program};
 use crate::output::trace;
 use crate::workload::Source;
-use crate::workload::summary::{Summary, summarise};
 use crate::workload::write::{Layout, csv};
 
 /// Checks that an output is not one of the files that are read. Errors: [`Error::Plan`] at `--output`.
@@ -48,6 +47,18 @@ impl SaveTarget {
     }
 }
 
+impl SaveTarget {
+    /// Returns the folder for temporary files: that of the output, or the one of the system.
+    pub fn folder(&self) -> PathBuf {
+        match self {
+            SaveTarget::Stdout => std::env::temp_dir(),
+            SaveTarget::Csv(path) | SaveTarget::Parquet(path) => {
+                path.parent().filter(|folder| folder.is_dir()).map_or(".".into(), Path::to_owned)
+            }
+        }
+    }
+}
+
 /// Writes a trace and its report; `open` opens the same source again. `facts` describe the origin.
 pub fn save<S: Source>(
     open: &dyn Fn() -> Result<S>,
@@ -55,15 +66,15 @@ pub fn save<S: Source>(
     facts: Map<String, Value>,
     context: &Context,
 ) -> Result<()> {
-    let layout = Layout::scan(&mut open()?)?;
-    let summary = summarise(&mut open()?)?;
-    let record = record(facts, &summary);
+    let mut amounts = Amounts::default();
+    let layout = Layout::scan_with(&mut open()?, |set| amounts.add(set))?;
+    let record = record(facts, &amounts);
     let path = match target {
         SaveTarget::Stdout => {
             let mut out = BufWriter::new(Pipe(std::io::stdout().lock()));
             csv(&mut out, Path::new("standard output"), &mut open()?, &layout)?;
             out.flush().map_err(|error| Error::output("standard output", error))?;
-            context.print_message(&report::amount(&summary));
+            context.print_message(&report::amount(&amounts));
             return Ok(());
         }
         SaveTarget::Csv(path) => {
@@ -79,17 +90,17 @@ pub fn save<S: Source>(
     };
     let beside = sidecar(path);
     write_whole(&beside, format!("{record:#}\n").as_bytes())?;
-    context.print_message(&format!("{}: {}; report in {}", path.display(), report::amount(&summary), beside.display()));
+    context.print_message(&format!("{}: {}; report in {}", path.display(), report::amount(&amounts), beside.display()));
     Ok(())
 }
 
-fn record(facts: Map<String, Value>, summary: &Summary) -> Value {
+fn record(facts: Map<String, Value>, amounts: &Amounts) -> Value {
     let mut record = Map::new();
     record.insert("version".into(), VERSION.into());
     record.insert("commit".into(), COMMIT.into());
     record.extend(facts);
     for (name, count) in
-        [("rows", summary.rows), ("jobs", summary.jobs), ("users", summary.users), ("tasks", summary.tasks)]
+        [("rows", amounts.rows), ("jobs", amounts.jobs), ("users", amounts.users), ("tasks", amounts.tasks)]
     {
         record.insert(name.into(), count.into());
     }

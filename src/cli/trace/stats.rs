@@ -148,7 +148,7 @@ impl Shown<'_> {
         let beside = beside.map(|p| format!(" (published {} s)", number(Some(p.mean_gap_s)))).unwrap_or_default();
         let span = format!("submitted from {} s to {} s{gap}{beside}", summary.first_submit_s, summary.last_submit_s);
         let mut parts =
-            vec![Printout::from(paragraphs(&format!("{}: {}\n{span}", self.name, report::amount(summary))))];
+            vec![Printout::from(paragraphs(&format!("{}: {}\n{span}", self.name, report::amount(&summary.into()))))];
         parts.extend([self.marginals().into(), self.sizes().into(), report::users(summary)]);
         parts.extend(self.loads.as_ref().map(|loads| Printout::from(load::table(loads))));
         if let Some(published) = self.published {

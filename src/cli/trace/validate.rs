@@ -100,7 +100,7 @@ impl Report<'_> {
             Some(quality) => report::lines(quality),
             None => vec![format!("canonical: {} rows read, all kept", summary.rows)],
         };
-        lines.push(report::amount(summary));
+        lines.push(report::amount(&summary.into()));
         lines.push(format!(
             "submitted from {} s to {} s; the last task could end at {} s",
             summary.first_submit_s,

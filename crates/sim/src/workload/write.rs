@@ -69,9 +69,15 @@ impl Layout {
     ///
     /// Errors: those of the source, and [`Error::Mismatch`] for a resource with the name of another column.
     pub fn scan(source: &mut dyn Source) -> Result<Layout> {
+        Layout::scan_with(source, |_| ())
+    }
+
+    /// Reads a source as [`Layout::scan`], and passes every row to `visit`. Errors: as there.
+    pub fn scan_with(source: &mut dyn Source, mut visit: impl FnMut(&TaskSet)) -> Result<Layout> {
         let mut layout = Layout { dims: source.dims().to_vec(), ..Layout::default() };
         while let Some(set) = source.next_set()? {
             layout.add(&set);
+            visit(&set);
         }
         let columns = layout.columns();
         let resources: Vec<String> = layout.dims.iter().map(|dim| dim.name.clone()).collect();

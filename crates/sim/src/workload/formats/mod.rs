@@ -21,7 +21,7 @@ pub use detect::{Head, detect};
 pub use openb::OpenbOptions;
 pub use swf::{SwfDependencies, SwfMemory, SwfMemoryOf, SwfMemoryUnit, SwfOptions, SwfParallel, SwfProcessors};
 pub use swim::SwimOptions;
-pub use tenants::Tenants;
+pub use tenants::{TenantRule, Tenants};
 
 use super::{Input, Workload};
 use plimsoll_base::error::{Error, Result, did_you_mean, either};

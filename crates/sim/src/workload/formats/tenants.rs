@@ -90,22 +90,31 @@ impl Tenants {
         }
     }
 
+    /// Returns the names and values of the assumptions, for the report of an import.
+    pub fn assumptions(self) -> Vec<(String, String)> {
+        let mut assumptions = vec![("tenants".to_owned(), self.to_string())];
+        if matches!(self, Tenants::Hash(_) | Tenants::Zipf { .. }) {
+            assumptions.push(("tenants.hash".to_owned(), HASH_NAME.to_owned()));
+        }
+        assumptions
+    }
+
+    /// Returns the function of this rule; `None` for a rule that keeps the original users.
+    pub fn rule(self) -> Option<TenantRule> {
+        let (users, cumulative) = match self {
+            Tenants::Job | Tenants::Column | Tenants::Qos => return None,
+            Tenants::One => (1, Vec::new()),
+            Tenants::Hash(users) | Tenants::RoundRobin(users) => (users, Vec::new()),
+            Tenants::Zipf { users, exponent_milli } => (users, zipf_cumulative(users, exponent_milli)),
+        };
+        Some(TenantRule { tenants: self, users, cumulative })
+    }
+
     /// Assigns a user to every set by this rule. The users of `workload` must be the original jobs (or the format's own users, which
     /// `job`, `column` and `qos` keep). The workload must be finished, because `round-robin` uses its order of rows.
     pub fn apply(self, mut workload: Workload) -> Workload {
-        workload.quality.assumptions.push(("tenants".into(), self.to_string()));
-        let users = match self {
-            Tenants::Job | Tenants::Column | Tenants::Qos => return workload,
-            Tenants::One => 1,
-            Tenants::Hash(users) | Tenants::RoundRobin(users) | Tenants::Zipf { users, .. } => users,
-        };
-        if matches!(self, Tenants::Hash(_) | Tenants::Zipf { .. }) {
-            workload.quality.assumptions.push(("tenants.hash".into(), HASH_NAME.into()));
-        }
-        let cumulative = match self {
-            Tenants::Zipf { users, exponent_milli } => zipf_cumulative(users, exponent_milli),
-            _ => Vec::new(),
-        };
+        workload.quality.assumptions.extend(self.assumptions());
+        let Some(rule) = self.rule() else { return workload };
         let before = std::mem::take(&mut workload.users);
         let mut after: Vec<Option<u32>> = vec![None; before.len()];
         let mut names = Names::default();
@@ -114,18 +123,34 @@ impl Tenants {
             let user = &mut set.user.0;
             let slot = &mut after[*user as usize];
             *user = *slot.get_or_insert_with(|| {
-                let hash = name_hash(before.name(*user));
-                let index = match self {
-                    Tenants::RoundRobin(_) => turn % users,
-                    Tenants::Zipf { .. } => zipf_pick(&cumulative, hash),
-                    _ => scale_hash(hash, u64::from(users)) as u32,
-                };
                 turn += 1;
-                names.intern(&format!("u{}", index + 1))
+                names.intern(&rule.user(turn - 1, before.name(*user)))
             });
         }
         workload.users = names;
         workload
+    }
+}
+
+/// A rule that assigns users to the original users of a trace.
+#[derive(Clone, Debug)]
+pub struct TenantRule {
+    tenants: Tenants,
+    users: u32,
+    /// The partial sums of the weights of users, for `zipf`.
+    cumulative: Vec<u64>,
+}
+
+impl TenantRule {
+    /// Returns the name of the user for the original user `name`, which is the one with the index `turn` in the order of first submission.
+    pub fn user(&self, turn: u32, name: &str) -> String {
+        let hash = || name_hash(name);
+        let index = match self.tenants {
+            Tenants::RoundRobin(_) => turn % self.users,
+            Tenants::Zipf { .. } => zipf_pick(&self.cumulative, hash()),
+            _ => scale_hash(hash(), u64::from(self.users)) as u32,
+        };
+        format!("u{}", index + 1)
     }
 }
 
