@@ -12,6 +12,7 @@ use super::models;
 use super::numbers::NumberRow;
 use super::outcome::RunOutcome;
 use super::parameters::Parameters;
+use super::predictions::{PredictedJob, predicted};
 use super::prepare::{DataFolder, prepare};
 use super::readings::{self, ReadValue};
 use super::slices;
@@ -83,6 +84,8 @@ pub struct Evaluated {
     pub numbers: Vec<Judged>,
     /// The claims, in the order of the file.
     pub claims: Vec<JudgedClaim>,
+    /// The predictions of the runs with intervals, by plan and policy.
+    pub predictions: Vec<PredictedJob>,
 }
 
 /// The word for a number outside of its tolerance without a tested reason.
@@ -140,6 +143,12 @@ pub fn evaluate(
                 .iter()
                 .map(|row| judge_claim(at, target, row, data, &ended))
                 .collect::<Result<_>>()?,
+            predictions: ended
+                .iter()
+                .filter(|((of, ..), _)| *of == at)
+                .filter_map(|((_, plan, parameters), run)| Some(predicted(plan, parameters, run.as_ref().ok()?)))
+                .flatten()
+                .collect(),
         })
     };
     targets.iter().enumerate().map(judged).collect()

@@ -74,6 +74,8 @@ pub struct Options {
     pub one_list: bool,
     /// The overhead.
     pub overhead: Overhead,
+    /// The factor on the rates of each job in its micro-tasks, by id in millionths; empty: 1. Policies use the rates of the table.
+    pub pace: Vec<u32>,
     /// The seed of the run; the order of types is drawn from `seed + 5`.
     pub seed: u64,
 }
@@ -90,6 +92,7 @@ impl Default for Options {
             type_order: TypeOrder::default(),
             one_list: false,
             overhead: Overhead::default(),
+            pace: Vec::new(),
             seed: 0,
         }
     }

@@ -166,3 +166,15 @@ fn impossible_runs_have_errors() {
     let short = refused("arrival_s,job_type,iterations\n0,lm-10,5\n", "fifo", options);
     assert_eq!(short, "the round must be longer than the overhead of 20 s");
 }
+
+/// A job at half its rate runs twice as long; the other one keeps its rate.
+#[test]
+fn a_job_has_its_own_pace() {
+    let jobs = "job,arrival_s,job_type,iterations\n0,0,lm-10,37800\n1,0,lm-20,46800\n";
+    let ends = |pace: Vec<u32>| {
+        let outcome = run(jobs, "fifo", Options { pace, ..Options::default() });
+        outcome.jobs.into_iter().map(|job| job.completion.expect("an end").0 / 1_000_000).collect::<Vec<u64>>()
+    };
+    assert_eq!(ends(Vec::new()), [3600, 7200]);
+    assert_eq!(ends(vec![500_000, 1_000_000]), [7200, 7200]);
+}
