@@ -66,7 +66,8 @@ pub(super) fn jobs_covered(run: &ReadRun) -> Result<Option<f64>> {
         expected.get(job).is_some_and(|actual| (*low..=*high).contains(actual))
     };
     let intervals = &run.outcome.intervals;
-    Ok((!intervals.is_empty()).then(|| intervals.iter().filter(is_covered).count() as f64))
+    let is_stated = intervals.iter().any(|(job, ..)| expected.contains_key(job));
+    Ok(is_stated.then(|| intervals.iter().filter(is_covered).count() as f64))
 }
 
 /// Returns the median width of the predicted intervals, in per cent of the completion time without random factors.
