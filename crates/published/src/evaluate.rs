@@ -15,6 +15,7 @@ use super::parameters::Parameters;
 use super::predictions::{PredictedJob, predicted};
 use super::prepare::{DataFolder, prepare};
 use super::readings::{self, ReadValue};
+use super::servers;
 use super::slices;
 use super::target::{PlanEntry, PublishedTarget};
 use plimsoll_base::column::Cell;
@@ -243,11 +244,12 @@ fn execute(
             let seed = parameters.seeds.first().copied();
             accelerators::run(&file.ok_or_else(missing)?, &parameters.set, policy, seed, folder)?
         }
+        "servers" => servers::run(&file.ok_or_else(missing)?, &parameters.set, policy)?,
         "slices" => slices::run(&file.ok_or_else(missing)?, &parameters.set)?,
         "entities" => entities::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
         "parts" => parts::run(&file.ok_or_else(missing)?, &parameters.set, parameters.seeds.first().copied(), folder)?,
         other => {
-            let expected = "plan, solve, time-sharing, accelerators, entities, parts or slices";
+            let expected = "plan, solve, time-sharing, accelerators, entities, parts, servers or slices";
             return Err(Error::plan("plan.model", format!("'{other}'"), expected));
         }
     };

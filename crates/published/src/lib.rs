@@ -23,6 +23,7 @@ mod parameters;
 mod predictions;
 mod prepare;
 mod readings;
+mod servers;
 mod slices;
 mod target;
 
