@@ -10,6 +10,7 @@ use super::accelerators::{self, entities, parts};
 use super::claims::{ClaimRow, ClaimSide, JudgedClaim};
 use super::models;
 use super::numbers::NumberRow;
+use super::occupancy;
 use super::outcome::RunOutcome;
 use super::parameters::Parameters;
 use super::predictions::{PredictedJob, predicted};
@@ -18,6 +19,7 @@ use super::readings::{self, ReadValue};
 use super::servers;
 use super::slices;
 use super::target::{PlanEntry, PublishedTarget};
+use super::unlike;
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_metrics::{Interval, mean_interval};
@@ -245,11 +247,14 @@ fn execute(
             accelerators::run(&file.ok_or_else(missing)?, &parameters.set, policy, seed, folder)?
         }
         "servers" => servers::run(&file.ok_or_else(missing)?, &parameters.set, policy)?,
+        "unlike" => unlike::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
+        "occupancy" => occupancy::run(&file.ok_or_else(missing)?, &parameters.set, folder)?,
         "slices" => slices::run(&file.ok_or_else(missing)?, &parameters.set)?,
         "entities" => entities::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
         "parts" => parts::run(&file.ok_or_else(missing)?, &parameters.set, parameters.seeds.first().copied(), folder)?,
         other => {
-            let expected = "plan, solve, time-sharing, accelerators, entities, parts, servers or slices";
+            let expected =
+                "plan, solve, time-sharing, accelerators, entities, parts, servers, unlike, occupancy or slices";
             return Err(Error::plan("plan.model", format!("'{other}'"), expected));
         }
     };

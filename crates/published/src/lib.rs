@@ -17,6 +17,7 @@ mod evaluate;
 mod job_readings;
 mod models;
 mod numbers;
+mod occupancy;
 mod outcome;
 mod page;
 mod parameters;
@@ -26,6 +27,7 @@ mod readings;
 mod servers;
 mod slices;
 mod target;
+mod unlike;
 
 pub use claims::{ClaimRow, ClaimSide, ClaimVerdict, JudgedClaim};
 pub use digest::{blake3_of, git_blob_of};

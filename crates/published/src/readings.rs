@@ -39,7 +39,7 @@ pub(super) struct ReadRun<'a> {
 type Compute = fn(&ReadRun) -> Result<Option<f64>>;
 
 /// All readings of runs: the name with its argument, and the function.
-const READINGS: [(&str, &str, Compute); 31] = [
+const READINGS: [(&str, &str, Compute); 33] = [
     ("mean_completion_s", "", |run| Ok(mean(run.outcome, completion))),
     ("mean_wait_s", "", |run| Ok(mean(run.outcome, wait_by_work))),
     ("mean_first_wait_s", "", |run| Ok(mean(run.outcome, first_wait))),
@@ -54,6 +54,8 @@ const READINGS: [(&str, &str, Compute); 31] = [
     ("share_in_time", "", |run| {
         Ok(Some(count(run.outcome, in_time) / count(run.outcome, |job| job.deadline.is_some())))
     }),
+    ("jobs_late", "", |run| Ok(Some(count(run.outcome, |job| excess(job) > 0)))),
+    ("excess_s", "", |run| Ok(Some(run.outcome.jobs.iter().map(|job| seconds(excess(job))).sum()))),
     ("jobs_feasible", "", |run| Ok(Some(count(run.outcome, is_feasible)))),
     ("share_feasible", "", |run| {
         Ok(Some(count(run.outcome, is_feasible) / count(run.outcome, |job| job.deadline.is_some())))
@@ -133,6 +135,11 @@ fn bounded_slowdown(job: &JobOutcome) -> Option<f64> {
 
 fn in_time(job: &JobOutcome) -> bool {
     matches!((job.finish, job.deadline), (Some(finish), Some(deadline)) if finish <= deadline)
+}
+
+/// Returns the time from the deadline to the end in microseconds; 0 for a job in time or without a deadline.
+fn excess(job: &JobOutcome) -> u64 {
+    job.finish.zip(job.deadline).map_or(0, |(finish, deadline)| finish.saturating_sub(deadline))
 }
 
 /// Returns whether a job that starts at its submission and keeps its tasks ends by its deadline.

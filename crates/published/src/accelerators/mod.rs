@@ -47,6 +47,9 @@ pub struct RoundsPlan {
     /// Whether fractions are realised without rounds.
     #[serde(default)]
     pub ideal: bool,
+    /// The shortest time in seconds between two computations of ideal fractions.
+    #[serde(default)]
+    pub ideal_at_least_s: u64,
     /// The shortest time in seconds between two computations of fractions; absent: that of the simulator.
     pub at_least_s: Option<u64>,
     /// The search for bottlenecks of water filling.
@@ -141,7 +144,7 @@ pub fn run(
         jobs: &jobs,
         table: &table,
         cluster: &cluster,
-        options: Options { seed, round, at_least, ..base },
+        options: Options { seed, round, at_least, ideal_at_least: Span(plan.ideal_at_least_s * 1_000_000), ..base },
         policy: PolicyOptions { seed: plan.policy_seed.unwrap_or(seed), bottlenecks, ..PolicyOptions::default() },
         window,
         log_rounds: false,
