@@ -153,7 +153,7 @@ pub(super) fn stored_error_at(run: &ReadRun) -> Result<Option<f64>> {
     Ok(errors.get((number(part)? * errors.len() as f64).floor() as usize).copied())
 }
 
-/// Returns the number of jobs whose predicted time and interval are those of the file `predictions.csv` of the target, to a thousandth of a
+/// Returns the number of jobs with the predicted time and interval of the file `predictions.csv` of the target, to a thousandth of a
 /// second. The file states the predictions from before the comparison.
 pub(super) fn predictions_kept(run: &ReadRun) -> Result<Option<f64>> {
     let (plan, policy) = run.argument.split_once('|').ok_or_else(|| wrong_form(run))?;

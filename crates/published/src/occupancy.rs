@@ -32,7 +32,7 @@ struct OccupancyPlan {
     /// Whether the demand of a job is rounded up to whole GPUs.
     #[serde(default)]
     whole_gpus: bool,
-    /// Whether jobs are left out that are submitted at 0 or end at the end of the window or later.
+    /// Whether to exclude jobs that are submitted at 0, or that end at the end of the window or later.
     #[serde(default)]
     without_cut: bool,
     /// Whether the allocation is at most the capacity.

@@ -49,3 +49,43 @@ pub fn predictions_csv(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> 
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::digest::git_blob_of;
+    use super::*;
+
+    /// The files of predictions are those that were committed before the comparison.
+    #[test]
+    fn committed_predictions_are_unchanged() {
+        let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/published");
+        for (target, id) in [
+            ("muri", "bdec0feb6714eb792ba8c99ac2673dd86d15504c"),
+            ("shockwave", "12c04abba957da0adad474c6786e56e581cecce1"),
+        ] {
+            let found = git_blob_of(&targets.join(target).join("predictions.csv")).expect("readable");
+            assert_eq!(found, id, "{target}");
+        }
+    }
+
+    #[test]
+    fn predictions_have_the_times_of_their_jobs() {
+        let job = |name: &str, finish| super::super::outcome::JobOutcome {
+            job: name.to_owned(),
+            submit: 1_000_000,
+            finish,
+            ..Default::default()
+        };
+        let outcome = RunOutcome {
+            jobs: vec![job("a", Some(3_500_000)), job("b", None)],
+            intervals: vec![("a".to_owned(), 2.0, 3.0), ("b".to_owned(), 1.0, 2.0)],
+            ..RunOutcome::default()
+        };
+        let parameters = Parameters::parse("policy=srtf").expect("parameters");
+        let found = predicted("prediction", &parameters, &outcome);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].policy.as_str(), found[0].completion_s, found[0].interval_s), ("srtf", 2.5, [2.0, 3.0]));
+    }
+}

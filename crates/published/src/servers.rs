@@ -1,8 +1,8 @@
 //! Endless tasks of frameworks that are placed one by one on unequal servers until none fits: rules of Shan, Jain, Kesidis et al.,
 //! arXiv 1803.00922, in exact arithmetic.
 //!
-//! The engine has `drf`, `tsf` and `psdsf` with a placement rule. The rules here select a server before the framework, or consider servers
-//! without room: the rounds of the engine do neither.
+//! The engine has `drf`, `tsf` and `psdsf` with a placement rule. Its rounds select the user first and consider servers with room only. The
+//! rules here select a server before the framework, or consider servers without room.
 
 use std::path::Path;
 
@@ -58,8 +58,8 @@ enum ServerRule {
     PsDsf,
     /// The pair of the least share of the free amounts of the server.
     ResidualPsDsf,
-    /// The framework of the least dominant share, then of all servers the one whose free amounts are nearest to the proportion of its demand.
-    /// A framework whose nearest server has no room is finished.
+    /// The framework of the least dominant share, then the server with free amounts nearest to the proportion of its demand, of all servers.
+    /// A framework is finished if its nearest server has no room.
     BestFitDrf,
 }
 

@@ -1,4 +1,4 @@
-//! Jobs of one accelerator each whose duration depends on the type of the accelerator, without preemption: the greedy baselines of Hydra.
+//! Jobs of one accelerator each with a duration per type of accelerator, without preemption: the greedy baselines of Hydra.
 //!
 //! All jobs are submitted at 0, and a job keeps its accelerator until it ends. When accelerators are free and jobs wait, the rule selects
 //! pairs of a job and a type one after the other. Source: the simulator of Hydra, repository iscas-system/Hydra.

@@ -58,7 +58,7 @@ impl PredictionDraws {
     }
 
     /// Returns the interval of the completion time of each named job in seconds. `run` returns the completion times under the factors of a
-    /// draw; jobs that complete in no draw are left out. Errors: those of `run`.
+    /// draw; a job that completes in no draw has no interval. Errors: those of `run`.
     pub fn intervals(
         &self,
         names: &[String],
