@@ -10,12 +10,16 @@ use super::accelerators::{self, entities, parts};
 use super::claims::{ClaimRow, ClaimSide, JudgedClaim};
 use super::models;
 use super::numbers::NumberRow;
+use super::occupancy;
 use super::outcome::RunOutcome;
 use super::parameters::Parameters;
+use super::predictions::{PredictedJob, predicted};
 use super::prepare::{DataFolder, prepare};
 use super::readings::{self, ReadValue};
+use super::servers;
 use super::slices;
 use super::target::{PlanEntry, PublishedTarget};
+use super::unlike;
 use plimsoll_base::column::Cell;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_metrics::{Interval, mean_interval};
@@ -83,6 +87,8 @@ pub struct Evaluated {
     pub numbers: Vec<Judged>,
     /// The claims, in the order of the file.
     pub claims: Vec<JudgedClaim>,
+    /// The predictions of the runs with intervals, by plan and policy.
+    pub predictions: Vec<PredictedJob>,
 }
 
 /// The word for a number outside of its tolerance without a tested reason.
@@ -140,6 +146,12 @@ pub fn evaluate(
                 .iter()
                 .map(|row| judge_claim(at, target, row, data, &ended))
                 .collect::<Result<_>>()?,
+            predictions: ended
+                .iter()
+                .filter(|((of, ..), _)| *of == at)
+                .filter_map(|((_, plan, parameters), run)| Some(predicted(plan, parameters, run.as_ref().ok()?)))
+                .flatten()
+                .collect(),
         })
     };
     targets.iter().enumerate().map(judged).collect()
@@ -234,11 +246,15 @@ fn execute(
             let seed = parameters.seeds.first().copied();
             accelerators::run(&file.ok_or_else(missing)?, &parameters.set, policy, seed, folder)?
         }
+        "servers" => servers::run(&file.ok_or_else(missing)?, &parameters.set, policy)?,
+        "unlike" => unlike::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
+        "occupancy" => occupancy::run(&file.ok_or_else(missing)?, &parameters.set, folder)?,
         "slices" => slices::run(&file.ok_or_else(missing)?, &parameters.set)?,
         "entities" => entities::run(&file.ok_or_else(missing)?, &parameters.set, policy, folder)?,
         "parts" => parts::run(&file.ok_or_else(missing)?, &parameters.set, parameters.seeds.first().copied(), folder)?,
         other => {
-            let expected = "plan, solve, time-sharing, accelerators, entities, parts or slices";
+            let expected =
+                "plan, solve, time-sharing, accelerators, entities, parts, servers, unlike, occupancy or slices";
             return Err(Error::plan("plan.model", format!("'{other}'"), expected));
         }
     };

@@ -5,6 +5,10 @@ use std::collections::HashMap;
 use num_rational::BigRational;
 use num_traits::ToPrimitive;
 
+use super::job_readings::{
+    job_error_at, job_ratio_at, jobs_covered, jobs_equal, median_job_error, median_width, predictions_kept,
+    stored_error_at,
+};
 use super::outcome::{JobOutcome, RunOutcome};
 use super::prepare::{DataFolder, TextSheet};
 use plimsoll_base::error::{Error, Result, either};
@@ -25,17 +29,17 @@ impl From<f64> for ReadValue {
 }
 
 /// The input of a reading.
-struct ReadRun<'a> {
-    outcome: &'a RunOutcome,
-    data: &'a DataFolder<'a>,
-    argument: &'a str,
+pub(super) struct ReadRun<'a> {
+    pub outcome: &'a RunOutcome,
+    pub data: &'a DataFolder<'a>,
+    pub argument: &'a str,
 }
 
 /// A reading of an outcome with an argument; `None` if it has no value.
 type Compute = fn(&ReadRun) -> Result<Option<f64>>;
 
 /// All readings of runs: the name with its argument, and the function.
-const READINGS: [(&str, &str, Compute); 28] = [
+const READINGS: [(&str, &str, Compute); 33] = [
     ("mean_completion_s", "", |run| Ok(mean(run.outcome, completion))),
     ("mean_wait_s", "", |run| Ok(mean(run.outcome, wait_by_work))),
     ("mean_first_wait_s", "", |run| Ok(mean(run.outcome, first_wait))),
@@ -50,6 +54,8 @@ const READINGS: [(&str, &str, Compute); 28] = [
     ("share_in_time", "", |run| {
         Ok(Some(count(run.outcome, in_time) / count(run.outcome, |job| job.deadline.is_some())))
     }),
+    ("jobs_late", "", |run| Ok(Some(count(run.outcome, |job| excess(job) > 0)))),
+    ("excess_s", "", |run| Ok(Some(run.outcome.jobs.iter().map(|job| seconds(excess(job))).sum()))),
     ("jobs_feasible", "", |run| Ok(Some(count(run.outcome, is_feasible)))),
     ("share_feasible", "", |run| {
         Ok(Some(count(run.outcome, is_feasible) / count(run.outcome, |job| job.deadline.is_some())))
@@ -65,16 +71,11 @@ const READINGS: [(&str, &str, Compute); 28] = [
     ("jobs_equal", "VALUE|TOLERANCE|FILE|JOB|COLUMN|COLUMN=TEXT|..", jobs_equal),
     ("jobs_covered", "FILE|JOB|COLUMN|COLUMN=TEXT|..", jobs_covered),
     ("median_width", "", |run| Ok(median_width(run.outcome))),
-    ("median_job_error", "VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", |run| {
-        let errors = job_errors(run, run.argument)?;
-        let middle = errors.len() / 2;
-        Ok(match errors.len() % 2 {
-            _ if errors.is_empty() => None,
-            1 => Some(errors[middle]),
-            _ => Some((errors[middle - 1] + errors[middle]) / 2.0),
-        })
-    }),
+    ("median_job_error", "VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", median_job_error),
     ("job_error_at", "PART|VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", job_error_at),
+    ("job_ratio_at", "PART|VALUE|FILE|JOB|COLUMN|COLUMN=TEXT|..", job_ratio_at),
+    ("stored_error_at", "PART|FILE|JOB|COLUMN|COLUMN=TEXT/TEXT|COLUMN=TEXT|..", stored_error_at),
+    ("predictions_kept", "PLAN|POLICY", predictions_kept),
     ("value", "NAME", named_value),
 ];
 
@@ -99,11 +100,11 @@ pub fn read(reading: &str, outcome: &RunOutcome, data: &DataFolder) -> Result<Op
     Ok(compute(&ReadRun { outcome, data, argument })?.filter(|value| value.is_finite()).map(ReadValue::from))
 }
 
-fn number(text: &str) -> Result<f64> {
+pub(super) fn number(text: &str) -> Result<f64> {
     text.parse().map_err(|_| Error::plan("reading", format!("'{text}'"), "a number"))
 }
 
-fn seconds(us: u64) -> f64 {
+pub(super) fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
@@ -113,7 +114,7 @@ fn mean(outcome: &RunOutcome, value: impl Fn(&JobOutcome) -> Option<f64>) -> Opt
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-fn completion(job: &JobOutcome) -> Option<f64> {
+pub(super) fn completion(job: &JobOutcome) -> Option<f64> {
     Some(seconds(job.finish? - job.submit))
 }
 
@@ -134,6 +135,11 @@ fn bounded_slowdown(job: &JobOutcome) -> Option<f64> {
 
 fn in_time(job: &JobOutcome) -> bool {
     matches!((job.finish, job.deadline), (Some(finish), Some(deadline)) if finish <= deadline)
+}
+
+/// Returns the time from the deadline to the end in microseconds; 0 for a job in time or without a deadline.
+fn excess(job: &JobOutcome) -> u64 {
+    job.finish.zip(job.deadline).map_or(0, |(finish, deadline)| finish.saturating_sub(deadline))
 }
 
 /// Returns whether a job that starts at its submission and keeps its tasks ends by its deadline.
@@ -232,102 +238,8 @@ fn allocated_at(outcome: &RunOutcome, percent: &str) -> Result<Option<f64>> {
     Ok(mean.map(|mean| (mean * 100.0).round() / 100.0))
 }
 
-/// Returns the value of a job by name. Errors: an unknown name.
-fn value_of(job: &JobOutcome, name: &str) -> Result<Option<f64>> {
-    Ok(match name {
-        "completion_s" => completion(job),
-        "start_s" => job.start.map(seconds),
-        "finish_s" => job.finish.map(seconds),
-        "starts" => Some(job.starts as f64),
-        _ => {
-            let expected = "completion_s, start_s, finish_s or starts";
-            return Err(Error::plan("reading", format!("'{name}'"), expected));
-        }
-    })
-}
-
-/// Returns the expected values of jobs in a table of the data folder: the rows with the texts of `filters`, by name of the job. `a-b` is the
-/// difference of two columns.
-fn expected(data: &DataFolder, file: &str, job: &str, column: &str, filters: &[&str]) -> Result<HashMap<String, f64>> {
-    let sheet = data.sheet(file)?;
-    let mut values = HashMap::new();
-    'rows: for row in 0..sheet.rows() {
-        for filter in filters {
-            let wrong = || Error::plan("reading", format!("'{filter}'"), "COLUMN=TEXT");
-            let (column, text) = filter.split_once('=').ok_or_else(wrong)?;
-            if sheet.text(row, column)? != text {
-                continue 'rows;
-            }
-        }
-        let value = match column.split_once('-') {
-            None => sheet.number::<f64>(row, column)?,
-            Some((column, less)) => sheet.number::<f64>(row, column)? - sheet.number::<f64>(row, less)?,
-        };
-        values.insert(sheet.text(row, job)?.to_owned(), value);
-    }
-    Ok(values)
-}
-
-fn wrong_form(run: &ReadRun) -> Error {
+pub(super) fn wrong_form(run: &ReadRun) -> Error {
     Error::plan("reading", format!("'{}'", run.argument), "parts separated by |: see the other rows")
-}
-
-/// Returns the number of jobs with the value of a table, up to a tolerance.
-fn jobs_equal(run: &ReadRun) -> Result<Option<f64>> {
-    let parts: Vec<&str> = run.argument.split('|').collect();
-    let [value, tolerance, file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
-    let (tolerance, expected) = (number(tolerance)?, expected(run.data, file, name, column, filters)?);
-    let mut equal = 0.0;
-    for job in &run.outcome.jobs {
-        if let (Some(ours), Some(theirs)) = (value_of(job, value)?, expected.get(&job.job)) {
-            equal += f64::from((ours - theirs).abs() <= tolerance * (1.0 + 1e-9) + 1e-9 * theirs.abs());
-        }
-    }
-    Ok(Some(equal))
-}
-
-/// Returns the number of jobs with a completion time in a table that is within the predicted interval.
-fn jobs_covered(run: &ReadRun) -> Result<Option<f64>> {
-    let parts: Vec<&str> = run.argument.split('|').collect();
-    let [file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
-    let expected = expected(run.data, file, name, column, filters)?;
-    let is_covered = |(job, low, high): &&(String, f64, f64)| {
-        expected.get(job).is_some_and(|actual| (*low..=*high).contains(actual))
-    };
-    let intervals = &run.outcome.intervals;
-    Ok((!intervals.is_empty()).then(|| intervals.iter().filter(is_covered).count() as f64))
-}
-
-/// Returns the median width of the predicted intervals, in per cent of the completion time without random factors.
-fn median_width(outcome: &RunOutcome) -> Option<f64> {
-    let times: HashMap<&str, f64> =
-        outcome.jobs.iter().filter_map(|job| Some((job.job.as_str(), completion(job)?))).collect();
-    let width = |(job, low, high): &(String, f64, f64)| Some(100.0 * (high - low) / times.get(job.as_str())?);
-    let mut widths: Vec<f64> = outcome.intervals.iter().filter_map(width).collect();
-    widths.sort_by(f64::total_cmp);
-    widths.get(widths.len() / 2).copied()
-}
-
-/// Returns the absolute differences of jobs from the values of a table, in per cent of the latter, in ascending order.
-fn job_errors(run: &ReadRun, argument: &str) -> Result<Vec<f64>> {
-    let parts: Vec<&str> = argument.split('|').collect();
-    let [value, file, name, column, filters @ ..] = parts.as_slice() else { return Err(wrong_form(run)) };
-    let expected = expected(run.data, file, name, column, filters)?;
-    let mut errors = Vec::new();
-    for job in &run.outcome.jobs {
-        if let (Some(ours), Some(theirs)) = (value_of(job, value)?, expected.get(&job.job)) {
-            errors.push(100.0 * (ours - theirs).abs() / theirs.abs());
-        }
-    }
-    errors.sort_by(f64::total_cmp);
-    Ok(errors)
-}
-
-/// Returns the difference at position floor(part n) of the sorted ones, counted from 0.
-fn job_error_at(run: &ReadRun) -> Result<Option<f64>> {
-    let (part, argument) = run.argument.split_once('|').ok_or_else(|| wrong_form(run))?;
-    let errors = job_errors(run, argument)?;
-    Ok(errors.get((number(part)? * errors.len() as f64).floor() as usize).copied())
 }
 
 /// Returns a value of a model by name. Errors: the model has no such value.

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use plimsoll_published::{Evaluated, PublishedTarget, claims_csv, csv, inputs_csv, page};
+use plimsoll_published::{Evaluated, PublishedTarget, claims_csv, csv, inputs_csv, page, predictions_csv};
 
 use super::super::Context;
 use super::super::run::provenance;
@@ -51,6 +51,7 @@ impl<'a> PublishedFolder<'a> {
         let texts = [
             ("published.csv", csv(targets, evaluated)),
             ("claims.csv", claims_csv(targets, evaluated)),
+            ("predictions.csv", predictions_csv(targets, evaluated)),
             ("inputs.csv", inputs_csv(targets, data)?),
             ("published.md", page(targets, evaluated)),
         ];

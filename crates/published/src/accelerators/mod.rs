@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::models::read_plan;
+use super::models::{PredictionDraws, read_plan};
 use super::outcome::{JobOutcome, RunOutcome};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Span;
@@ -47,6 +47,9 @@ pub struct RoundsPlan {
     /// Whether fractions are realised without rounds.
     #[serde(default)]
     pub ideal: bool,
+    /// The shortest time in seconds between two computations of ideal fractions.
+    #[serde(default)]
+    pub ideal_at_least_s: u64,
     /// The shortest time in seconds between two computations of fractions; absent: that of the simulator.
     pub at_least_s: Option<u64>,
     /// The search for bottlenecks of water filling.
@@ -56,6 +59,8 @@ pub struct RoundsPlan {
     pub policy_seed: Option<u64>,
     /// The policy of a second run: the value `ratio` divides by the completion times of that run.
     pub against: Option<String>,
+    /// The draws of a prediction with intervals.
+    pub draws: Option<PredictionDraws>,
 }
 
 /// The simulators of the authors.
@@ -92,6 +97,12 @@ pub fn run(
     let wrong = |problem: &str| Error::trace(path, 0, "", problem.to_owned());
     if plan.types.is_empty() || plan.types.len() != plan.counts.len() {
         return Err(wrong("types and counts have the same number of entries, at least one"));
+    }
+    if let Some(draws) = &plan.draws {
+        draws.check(path)?;
+        if plan.ideal {
+            return Err(wrong("draws are of rounds, and exclude ideal"));
+        }
     }
     let name = policy_name.ok_or_else(|| Error::plan("with", "no policy", "policy=NAME"))?;
     let only = match plan.rows.as_deref().map(|rows| rows.split_once('=')) {
@@ -133,7 +144,7 @@ pub fn run(
         jobs: &jobs,
         table: &table,
         cluster: &cluster,
-        options: Options { seed, round, at_least, ..base },
+        options: Options { seed, round, at_least, ideal_at_least: Span(plan.ideal_at_least_s * 1_000_000), ..base },
         policy: PolicyOptions { seed: plan.policy_seed.unwrap_or(seed), bottlenecks, ..PolicyOptions::default() },
         window,
         log_rounds: false,
@@ -148,8 +159,32 @@ pub fn run(
     let mut values = values(&outcome, &jobs, &cluster, measured);
     values.extend(base.map(|base| ("ratio".to_owned(), mean_ratio(&outcome, &base, measured))));
     values.extend(alone(&jobs[measured.from as usize..measured.to as usize], &table, &types)?);
+    let intervals = match &plan.draws {
+        None => Vec::new(),
+        Some(draws) => intervals(&setup, draws, name, measured)?,
+    };
     let jobs = (measured.from..measured.to).map(|id| job_outcome(id, &outcome)).collect();
-    Ok(RunOutcome { jobs, values, ..RunOutcome::default() })
+    Ok(RunOutcome { jobs, values, intervals, ..RunOutcome::default() })
+}
+
+/// Returns the interval of the completion time of each job of a window in seconds, by name. The factors are on the times that iterations and
+/// preemptions take; the policy uses the rates of the table. Errors: those of the run.
+fn intervals(
+    setup: &RoundSetup,
+    draws: &PredictionDraws,
+    policy_name: &str,
+    window: JobWindow,
+) -> Result<Vec<(String, f64, f64)>> {
+    let names: Vec<String> = setup.jobs.iter().map(|job| job.id.to_string()).collect();
+    let all = draws.intervals(&names, |factors| {
+        let pace = factors.jobs.iter().map(|own| (1e6 / (factors.pace * own)).round() as u32).collect();
+        let mut options = Options { pace, ..setup.options.clone() };
+        options.overhead.lost = Span((options.overhead.lost.0 as f64 * factors.cost).round() as u64);
+        let outcome = simulate(&RoundSetup { options, ..setup.clone() }, policy(policy_name)?)?;
+        Ok((0..setup.jobs.len() as u32).map(|id| completion_s(&outcome, id)).collect())
+    })?;
+    let inside = |(name, ..): &(String, f64, f64)| name.parse().is_ok_and(|id| window.contains(id));
+    Ok(all.into_iter().filter(inside).collect())
 }
 
 /// Returns a job as readings need it.

@@ -8,6 +8,7 @@
 //! completion time of its fourth trace under Tiresias with all submissions at 0 is 0.4 % lower.
 
 use super::order::{Order, SharingQueues};
+use super::themis::Themis;
 use super::{SharedJob, TimeSharing, select};
 
 /// Two ends within this relative distance are one event, except under Tiresias.
@@ -18,6 +19,7 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
     let mut queues = SharingQueues::new(order, &plan.limits);
     let mut running: Vec<usize> = Vec::new();
     let (mut now, mut arrived) = (0.0f64, 0);
+    let mut themis = Themis::new(plan.machines * plan.gpus, jobs.len(), plan.free_choice);
     loop {
         let end = running.iter().map(|job| now + jobs[*job].left).min_by(f64::total_cmp);
         let arrival = jobs.get(arrived).map(|job| job.submit);
@@ -45,9 +47,13 @@ pub fn simulate(plan: &TimeSharing, order: Order, jobs: &mut [SharedJob]) {
             arrived += 1;
         }
         queues.sort(jobs);
+        if order == Order::Themis {
+            let sorted = themis.order(jobs, queues.iter(), now, false);
+            queues.replace(sorted);
+        }
         let selected = match order {
-            // Counts GPUs only.
-            Order::Tiresias => select(
+            // Counts GPUs only. Themis places the selected jobs by size, so that all of them find room.
+            Order::Tiresias | Order::Themis => select(
                 &TimeSharing { machines: 1, gpus: plan.machines * plan.gpus, ..plan.clone() },
                 jobs,
                 queues.iter(),

@@ -4,22 +4,24 @@
 //! A plan of such a model is a TOML file with the keys of [`TimeSharing`]. The numbers of these models test the description of the published
 //! program; they do not test the engine.
 
+mod draws;
 mod events;
 mod order;
 mod rounds;
 mod slots;
+mod themis;
 
 use std::path::Path;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
 
 use super::outcome::{JobOutcome, RunOutcome};
 use super::prepare::TextSheet;
+pub use draws::PredictionDraws;
 pub use order::Order;
 use plimsoll_base::error::{Error, Result, either};
 use plimsoll_base::rows::read_text;
+pub use themis::FreeChoice;
 
 /// The plan of a model.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,26 +45,11 @@ pub struct TimeSharing {
     /// The limits of attained service of the queues, in GPU-seconds.
     #[serde(default)]
     pub limits: Vec<f64>,
+    /// The choice of Themis among the fractions that are equally fair.
+    #[serde(default)]
+    pub free_choice: FreeChoice,
     /// The draws of a prediction with intervals.
     pub draws: Option<PredictionDraws>,
-}
-
-/// Repetitions with random factors, each uniform between two numbers. They give an interval of the completion time of each job.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PredictionDraws {
-    /// The number of repetitions.
-    pub count: u32,
-    /// The seed.
-    pub seed: u64,
-    /// The factor on the time of an iteration, in place of `pace`, one per draw.
-    pub pace: [f64; 2],
-    /// The factor on the cost of a start, in place of `cost`, one per draw.
-    pub cost: [f64; 2],
-    /// The factor on the time of an iteration, one per draw and job.
-    pub job: [f64; 2],
-    /// The part of the draws that the interval covers.
-    pub level: f64,
 }
 
 /// A job of a model.
@@ -76,6 +63,8 @@ pub struct SharedJob {
     pub submit: f64,
     /// The work left in seconds on its GPUs.
     pub left: f64,
+    /// The time of an iteration in seconds.
+    pub iteration_s: f64,
     /// The cost of a start in seconds.
     pub cost: f64,
     /// The time that it ran so far in seconds, including costs.
@@ -115,6 +104,7 @@ pub fn run(plan: &Path, set: &[String], order: Option<&str>, folder: &Path) -> R
             gpus: sheet.number(row, "gpus")?,
             submit: sheet.number::<f64>(row, "submit_ms")? / 1000.0,
             left: sheet.number::<f64>(row, "iterations")? * iteration_s,
+            iteration_s,
             cost: sheet.number::<f64>(row, "overhead_s")? * plan.cost,
             ran: 0.0,
             running: false,
@@ -166,26 +156,18 @@ fn intervals(
     order: Order,
     jobs: &[SharedJob],
 ) -> Result<Vec<(String, f64, f64)>> {
-    let mut rng = ChaCha8Rng::seed_from_u64(draws.seed);
-    let mut times: Vec<Vec<f64>> = vec![Vec::new(); jobs.len()];
-    let mut uniform = |[low, high]: [f64; 2]| if low < high { rng.random_range(low..high) } else { low };
-    for _ in 0..draws.count {
-        let (pace, cost) = (uniform(draws.pace) / plan.pace, uniform(draws.cost) / plan.cost);
+    let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    draws.intervals(&names, |factors| {
+        let (pace, cost) = (factors.pace / plan.pace, factors.cost / plan.cost);
         let mut drawn = jobs.to_vec();
-        for job in &mut drawn {
-            job.left *= pace * uniform(draws.job);
+        for (job, own) in drawn.iter_mut().zip(&factors.jobs) {
+            job.left *= pace * own;
+            job.iteration_s *= pace * own;
             job.cost *= cost;
         }
         simulate(plan, order, &mut drawn)?;
-        drawn.iter().zip(&mut times).for_each(|(job, times)| times.extend(job.end.map(|end| end - job.submit)));
-    }
-    let tail = (1.0 - draws.level) / 2.0;
-    let interval = |(job, mut times): (&SharedJob, Vec<f64>)| {
-        times.sort_by(f64::total_cmp);
-        let at = |part: f64| times[((times.len() - 1) as f64 * part).round() as usize];
-        (job.name.clone(), at(tail), at(1.0 - tail))
-    };
-    Ok(jobs.iter().zip(times).filter(|(_, times)| !times.is_empty()).map(interval).collect())
+        Ok(drawn.iter().map(|job| Some(job.end? - job.submit)).collect())
+    })
 }
 
 /// Reads a plan with changes. Errors: unknown keys and wrong values.
@@ -194,6 +176,7 @@ fn read(path: &Path, set: &[String]) -> Result<TimeSharing> {
     if plan.machines == 0 || plan.gpus == 0 || plan.pace <= 0.0 || plan.round_s.is_some_and(|round| round <= 0.0) {
         return Err(Error::trace(path, 0, "", "machines, gpus, pace and round_s are above 0"));
     }
+    plan.draws.as_ref().map_or(Ok(()), |draws| draws.check(path))?;
     Ok(plan)
 }
 

@@ -15,12 +15,14 @@ pub enum Order {
     Srsf,
     /// SharingQueues by attained service, running jobs first in each queue.
     Tiresias,
+    /// Finish-time fairness: the order of [`Themis`](super::themis::Themis).
+    Themis,
 }
 
 impl Order {
     /// All orders by name.
-    pub const ALL: [(&'static str, Order); 3] =
-        [("srtf", Order::Srtf), ("srsf", Order::Srsf), ("tiresias", Order::Tiresias)];
+    pub const ALL: [(&'static str, Order); 4] =
+        [("srtf", Order::Srtf), ("srsf", Order::Srsf), ("tiresias", Order::Tiresias), ("themis", Order::Themis)];
 }
 
 /// The jobs in the system, in order.
@@ -107,9 +109,14 @@ impl SharingQueues {
             Order::Srsf => jobs[*job].left * f64::from(jobs[*job].gpus),
             _ => jobs[*job].left,
         };
-        if self.order != Order::Tiresias {
+        if [Order::Srtf, Order::Srsf].contains(&self.order) {
             self.queues[0].sort_by(|a, b| key(a).total_cmp(&key(b)));
         }
+    }
+
+    /// Replaces the order of the first queue.
+    pub fn replace(&mut self, jobs: Vec<usize>) {
+        self.queues[0] = jobs;
     }
 
     /// Moves waiting jobs behind the running ones of their queue under Tiresias.

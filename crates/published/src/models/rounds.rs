@@ -6,6 +6,7 @@
 //! far as its log shows.
 
 use super::order::{Order, SharingQueues};
+use super::themis::Themis;
 use super::{SharedJob, TimeSharing, select};
 
 /// Simulates until all jobs have ended. The jobs are sorted by submission.
@@ -15,6 +16,10 @@ pub fn simulate(plan: &TimeSharing, round: f64, order: Order, jobs: &mut [Shared
     // The rest of the cost of the last start of each job.
     let mut owed = vec![0.0f64; jobs.len()];
     let (mut number, mut arrived) = (0u64, 0);
+    let mut themis = Themis::new(plan.machines * plan.gpus, jobs.len(), plan.free_choice);
+    // Themis places the selected jobs by size, so that all of them find room.
+    let pool = TimeSharing { machines: 1, gpus: plan.machines * plan.gpus, ..plan.clone() };
+    let place = if order == Order::Themis { &pool } else { plan };
     loop {
         let now = number as f64 * round;
         let mut decides = false;
@@ -30,7 +35,11 @@ pub fn simulate(plan: &TimeSharing, round: f64, order: Order, jobs: &mut [Shared
         decides |= queues.demote(jobs);
         if decides {
             queues.sort(jobs);
-            let selected = select(plan, jobs, queues.iter());
+            if order == Order::Themis {
+                let sorted = themis.order(jobs, queues.iter(), now, true);
+                queues.replace(sorted);
+            }
+            let selected = select(place, jobs, queues.iter());
             running.iter().for_each(|job| jobs[*job].running = false);
             for &at in &selected {
                 owed[at] = jobs[at].cost;

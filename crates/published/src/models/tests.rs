@@ -14,6 +14,7 @@ fn plan(pace: f64, cost: f64, round_s: Option<f64>) -> TimeSharing {
         round_s,
         slot_s: None,
         limits,
+        free_choice: FreeChoice::Equal,
         draws: None,
     }
 }
@@ -25,6 +26,7 @@ fn jobs(plan: &TimeSharing, all: &[(u32, f64, f64, f64)]) -> Vec<SharedJob> {
         gpus,
         submit,
         left: iterations * plan.pace,
+        iteration_s: plan.pace,
         cost: cost * plan.cost,
         ran: 0.0,
         running: false,

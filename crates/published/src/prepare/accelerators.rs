@@ -3,14 +3,9 @@
 use std::path::Path;
 
 use super::super::page::field as quoted;
+use super::tables::copy;
 use super::{DataFolder, Parameters, gavel_jobs, write};
 use plimsoll_base::error::{Error, Result};
-
-/// Copies a checked file of the data folder.
-fn copy(data: &DataFolder, from: &str, to: &Path) -> Result<()> {
-    let path = data.path(from)?;
-    std::fs::copy(&path, to).map(drop).map_err(|error| Error::output(to, error))
-}
 
 /// Copies the table of Gavel's simulations.
 pub fn table(data: &DataFolder, _: &Parameters, into: &Path) -> Result<()> {

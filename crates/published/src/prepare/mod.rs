@@ -10,6 +10,7 @@ mod jobs;
 mod pai;
 mod sheet;
 mod swf;
+mod tables;
 mod vtc;
 
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub use sheet::{TextSheet, write};
 type PreparationRule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
 
 /// All rules by name.
-const RULES: [(&str, PreparationRule); 11] = [
+const RULES: [(&str, PreparationRule); 13] = [
     ("", |_, _, _| Ok(())),
     ("arrival-lists", fgd::prepare),
     ("pai", pai::prepare),
@@ -37,6 +38,8 @@ const RULES: [(&str, PreparationRule); 11] = [
     ("gavel-table", accelerators::table),
     ("gavel-entities", accelerators::entities),
     ("shockwave", accelerators::shockwave),
+    ("hydra", tables::hydra),
+    ("spot-2026", tables::spot),
 ];
 
 /// The data folder of the user with the declared files of a target.

@@ -64,6 +64,8 @@ pub struct Options {
     pub round_end: RoundEnd,
     /// The shortest time between two computations of fractions (Gavel: 1,920 s, Shockwave: 1,000 s).
     pub at_least: Span,
+    /// The shortest time between two computations of ideal fractions; an arrival before has no fraction until a later arrival.
+    pub ideal_at_least: Span,
     /// Whether the computation that follows one at time 0 needs no delay (the published simulators store 0 for "never").
     pub second_at_once: bool,
     /// The treatment of new jobs.
@@ -74,6 +76,8 @@ pub struct Options {
     pub one_list: bool,
     /// The overhead.
     pub overhead: Overhead,
+    /// The factor on the rates of each job in its micro-tasks, by id in millionths; empty: 1. Policies use the rates of the table.
+    pub pace: Vec<u32>,
     /// The seed of the run; the order of types is drawn from `seed + 5`.
     pub seed: u64,
 }
@@ -85,11 +89,13 @@ impl Default for Options {
             round: Span(360_000_000),
             round_end: RoundEnd::default(),
             at_least: Span(1_920_000_000),
+            ideal_at_least: Span(0),
             second_at_once: true,
             new_jobs: NewJobs::default(),
             type_order: TypeOrder::default(),
             one_list: false,
             overhead: Overhead::default(),
+            pace: Vec::new(),
             seed: 0,
         }
     }

@@ -36,6 +36,7 @@ pub fn simulate_ideal(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOu
     let mut unfinished = setup.window.map_or(setup.jobs.len(), |window| window.length());
     let mut fractions: Vec<u32> = Vec::new();
     let mut last = Time(0);
+    let mut computed: Option<Time> = None;
     for job in setup.jobs {
         if unfinished == 0 {
             break;
@@ -61,7 +62,10 @@ pub fn simulate_ideal(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOu
                 unfinished -= usize::from(setup.window.is_none_or(|window| window.contains(view.id)));
             }
         }
-        active.retain(|view| view.remaining > 0);
+        let mut ids = active.iter().map(|view| view.remaining > 0).collect::<Vec<_>>().into_iter();
+        let mut entries = ids.clone().flat_map(|stays| std::iter::repeat_n(stays, n));
+        fractions.retain(|_| entries.next().unwrap_or_default());
+        active.retain(|_| ids.next().unwrap_or_default());
         last = job.arrival;
         active.push(ActiveJob {
             id: job.id,
@@ -74,6 +78,11 @@ pub fn simulate_ideal(setup: &RoundSetup<'_>, row: &PolicyRow) -> Result<RoundOu
             done: 0,
             deadline: None,
         });
+        if computed.is_some_and(|before: Time| last.since(before) < setup.options.ideal_at_least) {
+            fractions.extend(std::iter::repeat_n(0, n));
+            continue;
+        }
+        computed = Some(last);
         let view = View { now: last, jobs: &active, rates: &rates, capacity: &capacity };
         fractions = policy.targets(&view)?.alone;
         outcome.queue.push((last, active.len() as u32));

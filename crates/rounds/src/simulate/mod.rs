@@ -327,9 +327,9 @@ impl<'a> RoundRun<'a> {
         }
         let mut longest = Span(0);
         for &(at, pico) in &tasks[..count] {
-            let task = micro_task(pico, self.setup.options.round, self.active[at].view.remaining);
+            let ActiveJob { id, remaining, .. } = self.active[at].view;
+            let task = micro_task(self.paced(id, pico), self.setup.options.round, remaining);
             let lost = self.lost(at, placed.kept, task);
-            let id = self.active[at].view.id;
             let job = &mut self.outcome.jobs[id as usize];
             let active = &mut self.active[at];
             let task = MicroTask { iterations: task.iterations - lost, ..task };
@@ -358,6 +358,14 @@ impl<'a> RoundRun<'a> {
         self.mechanism.charge(entry, worker_type, longest);
         self.outcome.busy[worker_type] += longest.0 * u64::from(scale);
         longest
+    }
+
+    /// Returns the rate of a job with its own factor.
+    fn paced(&self, id: u32, pico: u64) -> u64 {
+        match self.setup.options.pace.get(id as usize) {
+            None => pico,
+            Some(&factor) => (u128::from(pico) * u128::from(factor) / 1_000_000) as u64,
+        }
     }
 
     /// Returns the iterations (in millionths) that a micro-task loses to the overhead of a preemption.

@@ -166,3 +166,38 @@ fn impossible_runs_have_errors() {
     let short = refused("arrival_s,job_type,iterations\n0,lm-10,5\n", "fifo", options);
     assert_eq!(short, "the round must be longer than the overhead of 20 s");
 }
+
+/// A job at half its rate runs twice as long; the other one keeps its rate.
+#[test]
+fn a_job_has_its_own_pace() {
+    let jobs = "job,arrival_s,job_type,iterations\n0,0,lm-10,37800\n1,0,lm-20,46800\n";
+    let ends = |pace: Vec<u32>| {
+        let outcome = run(jobs, "fifo", Options { pace, ..Options::default() });
+        outcome.jobs.into_iter().map(|job| job.completion.expect("an end").0 / 1_000_000).collect::<Vec<u64>>()
+    };
+    assert_eq!(ends(Vec::new()), [3600, 7200]);
+    assert_eq!(ends(vec![500_000, 1_000_000]), [7200, 7200]);
+}
+
+/// Without delay the second job runs from its arrival at 100 s and is complete at the arrival at 2,000 s. If fractions are computed at most
+/// every 1,920 s, it has none until 2,000 s.
+#[test]
+fn ideal_fractions_may_be_computed_less_often() {
+    let jobs = "job,arrival_s,job_type,iterations\n0,0,lm-10,100000\n1,100,lm-10,5000\n2,2000,lm-10,100\n3,5000,lm-10,100\n4,9000,lm-10,1\n";
+    let (table, jobs) = read(TABLE, jobs);
+    let run = |ideal_at_least: Span| {
+        let setup = RoundSetup {
+            jobs: &jobs,
+            table: &table,
+            cluster: &cluster(),
+            options: Options { ideal_at_least, ..Options::default() },
+            policy: PolicyOptions::default(),
+            window: Some(JobWindow { from: 1, to: 2 }),
+            log_rounds: false,
+        };
+        let outcome = simulate_ideal(&setup, policy("isolated").expect("a policy")).expect("a run");
+        (outcome.jobs[1].completion, outcome.resets)
+    };
+    assert_eq!(run(Span(0)), (Some(Time(2_000_000_000)), 3));
+    assert_eq!(run(Span(1_920_000_000)), (Some(Time(5_000_000_000)), 3));
+}
