@@ -17,9 +17,9 @@ use plimsoll_base::units::{Span, Time};
 
 use crate::mechanism::{
     Cluster, Mechanism, NONE, NewJobs, Options, OverheadWhen, Placed, Placement, RoundEnd, SelectedEntry,
-    SelectionRules, TypeOrder,
+    SelectionRules, Targets, TypeOrder,
 };
-use crate::policies::{ActiveJob, Policy, PolicyOptions, PolicyRow, View};
+use crate::policies::{ActiveJob, Policy, PolicyOptions, PolicyRow, RunFacts, View};
 use crate::random::PythonRandom;
 use crate::table::{Rates, Throughputs, TrainingJob};
 
@@ -90,6 +90,8 @@ pub struct RoundOutcome {
     pub overhead: Vec<u64>,
     /// The number of active jobs at each reset, with its time.
     pub queue: Vec<(Time, u32)>,
+    /// The plans of a policy that plans: objective and upper bound.
+    pub plans: Vec<(f64, f64)>,
     /// The ids of the jobs of each round, ascending, if recorded.
     pub schedule: Vec<Vec<u32>>,
 }
@@ -141,8 +143,12 @@ pub fn simulate_interruptible(
             run.now = job.arrival;
             continue;
         }
-        run.reset()?;
-        run.round()?;
+        if run.policy.plans() {
+            run.planned_round()?;
+        } else {
+            run.reset()?;
+            run.round()?;
+        }
     }
     run.outcome.end = run.now;
     run.outcome.resets = run.mechanism.resets();
@@ -189,10 +195,12 @@ impl<'a> RoundRun<'a> {
             overhead: vec![0; types],
             ..RoundOutcome::default()
         };
+        let mut policy = (row.create)(&setup.policy);
+        policy.prepare(&RunFacts { jobs: setup.jobs, rates: &rates, round: setup.options.round });
         Ok(RoundRun {
             mechanism: Mechanism::new(types, &setup.options, row.packing),
             placement: Placement::default(),
-            policy: (row.create)(&setup.policy),
+            policy,
             shuffler: PythonRandom::new(setup.options.seed + 5),
             active: Vec::new(),
             next: 0,
@@ -230,6 +238,21 @@ impl<'a> RoundRun<'a> {
         }
     }
 
+    /// Runs the jobs that the policy chooses.
+    fn planned_round(&mut self) -> Result<()> {
+        let jobs: Vec<ActiveJob> = self.active.iter().map(|active| active.view).collect();
+        let view = View { now: self.now, jobs: &jobs, rates: &self.rates, capacity: &self.capacity };
+        let choice = self.policy.choose(&view, self.outcome.rounds)?;
+        if choice.planned {
+            self.mechanism.reset(self.now, &Targets::zero(jobs.len(), self.capacity.len()));
+            self.outcome.queue.push((self.now, jobs.len() as u32));
+        }
+        self.outcome.plans.extend(choice.gap);
+        let selected: Vec<SelectedEntry> =
+            choice.jobs.iter().filter_map(|&id| self.mechanism.selected_alone(id, 0)).collect();
+        if selected.is_empty() { self.wait() } else { self.run_selected(&selected) }
+    }
+
     fn reset(&mut self) -> Result<()> {
         if !self.mechanism.needs_reset(self.now) {
             return Ok(());
@@ -262,11 +285,13 @@ impl<'a> RoundRun<'a> {
         if self.setup.options.new_jobs == NewJobs::Wait {
             selected.retain(|selected| selected.has_target);
         }
-        if selected.is_empty() {
-            return self.wait();
-        }
+        if selected.is_empty() { self.wait() } else { self.run_selected(&selected) }
+    }
+
+    /// Places and runs a selection, and advances the clock to the end of the round.
+    fn run_selected(&mut self, selected: &[SelectedEntry]) -> Result<()> {
         self.count_leases_possible();
-        let placed = self.placement.place(self.setup.cluster, &selected);
+        let placed = self.placement.place(self.setup.cluster, selected);
         let mut longest = Span(0);
         let mut completed = Vec::new();
         for placed in &placed {
