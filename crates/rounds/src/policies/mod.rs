@@ -12,6 +12,7 @@ mod gandiva;
 mod makespan;
 mod max_min;
 pub mod shockwave;
+mod users;
 mod water_filling;
 
 use plimsoll_base::error::{Error, Result};
@@ -88,12 +89,15 @@ pub trait Policy {
         false
     }
 
-    /// Chooses the jobs of round `round`, for a policy that plans. The jobs fit together on the first worker type.
+    /// Chooses the jobs of round `round`, for a policy that plans. The jobs of a worker type fit on it together.
     ///
     /// Errors: as [`Policy::targets`].
     fn choose(&mut self, _view: &View<'_>, _round: u64) -> Result<RoundChoice> {
         Ok(RoundChoice::default())
     }
+
+    /// Receives the length of a micro-task that a chosen job completed.
+    fn charge(&mut self, _job: &ActiveJob, _worker_type: usize, _length: Span) {}
 }
 
 /// The facts of a run that are known before its first round.
@@ -110,8 +114,8 @@ pub struct RunFacts<'a> {
 /// The jobs of a round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoundChoice {
-    /// Their ids, ascending.
-    pub jobs: Vec<u32>,
+    /// Their ids, ascending, with their worker types.
+    pub jobs: Vec<(u32, usize)>,
     /// Whether a plan was computed for this round.
     pub planned: bool,
     /// The objective of a new plan and its upper bound.
@@ -119,7 +123,7 @@ pub struct RoundChoice {
 }
 
 /// Options of policies: choices of the published programs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PolicyOptions {
     /// The seed of the run.
     pub seed: u64,
@@ -135,6 +139,8 @@ pub struct PolicyOptions {
     pub gandiva_threshold: f64,
     /// The parameters of Shockwave.
     pub shockwave: shockwave::ShockwaveOptions,
+    /// The quotas of entities in accelerators, as (entity, accelerators). Empty: all accelerators are divided equally.
+    pub quotas: Vec<(u32, u32)>,
 }
 
 impl Default for PolicyOptions {
@@ -147,6 +153,7 @@ impl Default for PolicyOptions {
             allox_share_milli: 1000,
             gandiva_threshold: 1.0,
             shockwave: shockwave::ShockwaveOptions::default(),
+            quotas: Vec::new(),
         }
     }
 }
@@ -209,6 +216,9 @@ pub const POLICIES: &[&PolicyRow] = &[
     &closed::GANDIVA_FAIR,
     &closed::ISOLATED,
     &closed::PROPORTIONAL,
+    &users::DRF,
+    &users::QUOTA,
+    &users::KARMA,
 ];
 
 /// Returns the row of a policy. Errors: [`Error::Plan`] with the accepted names.

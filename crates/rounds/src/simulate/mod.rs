@@ -243,13 +243,13 @@ impl<'a> RoundRun<'a> {
         let jobs: Vec<ActiveJob> = self.active.iter().map(|active| active.view).collect();
         let view = View { now: self.now, jobs: &jobs, rates: &self.rates, capacity: &self.capacity };
         let choice = self.policy.choose(&view, self.outcome.rounds)?;
-        if choice.planned {
+        if choice.planned || self.mechanism.next_reset().is_some() {
             self.mechanism.reset(self.now, &Targets::zero(jobs.len(), self.capacity.len()));
             self.outcome.queue.push((self.now, jobs.len() as u32));
         }
         self.outcome.plans.extend(choice.gap);
         let selected: Vec<SelectedEntry> =
-            choice.jobs.iter().filter_map(|&id| self.mechanism.selected_alone(id, 0)).collect();
+            choice.jobs.iter().filter_map(|&(id, j)| self.mechanism.selected_alone(id, j)).collect();
         if selected.is_empty() { self.wait() } else { self.run_selected(&selected) }
     }
 
@@ -367,6 +367,7 @@ impl<'a> RoundRun<'a> {
                     self.setup.options.overhead.lost.0 * u64::from(scale) / count as u64;
             }
             active.last_round = Some(self.outcome.rounds);
+            self.policy.charge(&active.view, worker_type, task.length);
             active.view.remaining -= task.iterations;
             active.view.done += task.iterations;
             job.done = active.view.done;

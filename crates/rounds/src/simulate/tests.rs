@@ -67,8 +67,8 @@ fn run(jobs: &str, name: &str, options: Options) -> RoundOutcome {
 #[test]
 fn every_policy_completes_all_jobs() {
     let (_, jobs) = read(TABLE, JOBS);
-    // A policy that plans has one worker type; its runs are tested below.
-    for row in POLICIES.iter().filter(|row| !(row.create)(&PolicyOptions::default()).plans()) {
+    // Shockwave has one worker type; its runs are tested below.
+    for row in POLICIES.iter().filter(|row| row.name != "shockwave") {
         let outcome = run(JOBS, row.name, Options::default());
         for (job, own) in jobs.iter().zip(&outcome.jobs) {
             let end = own.completion.expect(row.name);

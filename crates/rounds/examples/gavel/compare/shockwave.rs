@@ -78,7 +78,8 @@ pub fn shockwave(
             }
         }
         if !outcome.plans.is_empty() {
-            let gaps: Vec<f64> = outcome.plans.iter().map(|(value, bound)| (bound - value) / bound.abs().max(1e-9)).collect();
+            let gaps: Vec<f64> =
+                outcome.plans.iter().map(|(value, bound)| (bound - value) / bound.abs().max(1e-9)).collect();
             let exact = gaps.iter().filter(|gap| **gap <= 1e-12).count();
             let (mean, most) = (gaps.iter().sum::<f64>() / gaps.len() as f64, gaps.iter().copied().fold(0.0, f64::max));
             writeln!(

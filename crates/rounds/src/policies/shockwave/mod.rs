@@ -238,10 +238,16 @@ impl Policy for Shockwave {
             self.known = ids;
             let plan = self.solve(view, round, changed)?;
             self.store(view, &plan, round);
-            return Ok(RoundChoice { jobs: self.plan[0].clone(), planned, gap: Some((plan.value, plan.bound)) });
+            return Ok(RoundChoice { jobs: on_first(&self.plan[0]), planned, gap: Some((plan.value, plan.bound)) });
         }
-        Ok(RoundChoice { jobs: self.plan[(round - self.planned_at) as usize].clone(), planned, gap: None })
+        let jobs = on_first(&self.plan[(round - self.planned_at) as usize]);
+        Ok(RoundChoice { jobs, planned, gap: None })
     }
+}
+
+/// Returns the jobs with the only worker type.
+fn on_first(ids: &[u32]) -> Vec<(u32, usize)> {
+    ids.iter().map(|&id| (id, 0)).collect()
 }
 
 fn one_type(view: &View<'_>) -> Result<()> {
