@@ -113,6 +113,34 @@ fn a_policy_that_plans_completes_all_jobs() {
     assert_eq!(outcome, simulate(&setup, row).expect("a run"), "two runs differ");
 }
 
+/// Two jobs take turns on one accelerator: each is paused while the other one runs, and neither envies the other.
+#[test]
+fn pauses_and_envy_are_measured() {
+    let (table, jobs) = read(TABLE, "arrival_s,job_type,iterations\n0,lm-10,37800\n0,lm-10,37800\n");
+    let cluster = Cluster::single(&["v100"], &[1]);
+    let setup = RoundSetup {
+        jobs: &jobs,
+        table: &table,
+        cluster: &cluster,
+        options: Options::default(),
+        policy: PolicyOptions::default(),
+        window: None,
+        log_rounds: true,
+    };
+    let outcome = simulate(&setup, policy("max_min_fairness_perf").expect("a policy")).expect("a run");
+    // 10 rounds of 360 s each, in turns: the first job pauses 9 times.
+    assert_eq!(outcome.jobs[0].preemptions, 9);
+    assert_eq!((outcome.jobs[0].paused, outcome.jobs[1].paused), (Span(9 * 360_000_000), Span(9 * 360_000_000)));
+    assert_eq!(outcome.summary(&cluster, JobWindow { from: 0, to: 2 }).paused_s, 6480.0);
+    let envy = outcome.envy.expect("fractions");
+    assert!(envy.mean < 1e-6 && envy.share == 0.0, "{envy:?}");
+    // First in, first out: the second job has no time while the first runs, and envies it.
+    let outcome = simulate(&setup, policy("fifo").expect("a policy")).expect("a run");
+    let envy = outcome.envy.expect("fractions");
+    assert!((0.2..0.3).contains(&envy.mean) && envy.mean == envy.share, "{envy:?}");
+    assert_eq!(outcome.jobs[1].paused, Span(0));
+}
+
 /// One job alone: its completion is the sum of the lengths of its micro-tasks, and the round after an idle period begins at its arrival.
 #[test]
 fn a_job_alone_runs_at_its_rate() {
