@@ -11,7 +11,7 @@ use serde::Deserialize;
 pub struct AcceleratorKey {
     /// The name.
     pub name: &'static str,
-    /// What it sets.
+    /// Its effect.
     pub meaning: &'static str,
     /// The default as text, empty for a required key. A value of the plan file is in backticks.
     pub default: &'static str,
@@ -58,7 +58,7 @@ keys! {
         fifo_type: Option<String>, "the type that `fifo` takes: `published` (the last listed one, also if it is full), `last` with room, or `drawn` at random", "`\"published\"`";
         makespan_gap: Option<f64>, "the relative gap at which the bisection of a makespan ends", "`0.05`";
         quotas: Option<Vec<u32>>, "`quota`: the accelerators of each entity, from entity 0 on; further entities have 0", "equal parts";
-        shockwave: Option<ShockwaveFile>, "`shockwave`: the rounds of a window, the rounds after which it plans again, the weight of the longest remaining time, the exponent of late jobs, and the accepted ratio of finish times", "`{ rounds = 20, replan = 8, makespan_weight = 0.001, lateness_power = 12, rho = 1.0 }`";
+        shockwave: Option<ShockwaveFile>, "`shockwave`: the rounds of a window, the rounds after which it plans again, the weight of the longest remaining time, the exponent of the weights of jobs that are late, and the accepted ratio of finish times", "`{ rounds = 20, replan = 8, makespan_weight = 0.001, lateness_power = 12, rho = 1.0 }`";
     }
 }
 

@@ -243,7 +243,7 @@ fn in_json(matrices: &[ShareMatrix]) -> Json {
     };
     let column = |(row, findings): &(&PolicyRow, Vec<ShareFinding>)| json!({ "policy": row.name, "findings": findings.iter().map(finding).collect::<Vec<_>>() });
     let matrix = |matrix: &ShareMatrix| {
-        json!({ "domain": matrix.of.domain.name(), "random": matrix.of.random, "seed": matrix.of.seed,
+        json!({ "domain": matrix.of.domain.name(), "random_instances": matrix.of.random, "seed": matrix.of.seed,
                 "policies": matrix.columns.iter().map(column).collect::<Vec<_>>() })
     };
     Json::Array(matrices.iter().map(matrix).collect())

@@ -1,4 +1,4 @@
-//! The search of counterexamples: every small instance on a grid, random instances, and the reduction of what is found.
+//! The search of counterexamples: every small instance on a grid, random instances, and the reduction of each counterexample.
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Time;

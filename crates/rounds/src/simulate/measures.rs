@@ -151,7 +151,8 @@ impl RoundOutcome {
     pub fn effective_throughput(&self) -> Vec<f64> {
         let rate = |job: &super::JobOutcome| {
             let end: Time = job.completion.unwrap_or(self.end);
-            job.done as f64 / 1e6 / end.since(job.arrival).seconds().max(1e-6)
+            // A job may arrive after the end of the run.
+            job.done as f64 / 1e6 / Span(end.0.saturating_sub(job.arrival.0)).seconds().max(1e-6)
         };
         self.jobs.iter().map(rate).collect()
     }

@@ -70,7 +70,7 @@ pub struct JobOutcome {
     pub leases: u32,
     /// The progress lost to overhead.
     pub lost: Span,
-    /// The time between its rounds in which other jobs ran instead.
+    /// The time in preemption: between the end of a round of the job and the start of its next one.
     pub paused: Span,
 }
 
@@ -93,7 +93,7 @@ pub struct RoundOutcome {
     pub overhead: Vec<u64>,
     /// The number of active jobs at each reset, with its time.
     pub queue: Vec<(Time, u32)>,
-    /// Envy over time; `None` for policies with space sharing, and for those that choose jobs instead of fractions.
+    /// Envy over time; `None` for policies with space sharing or without fractions.
     pub envy: Option<EnvyOverTime>,
     /// The plans of a policy that plans: objective and upper bound.
     pub plans: Vec<(f64, f64)>,

@@ -1,4 +1,4 @@
-//! Epochs of training jobs: passes over a data set, whose length in iterations depends on the batch size.
+//! Epochs of training jobs: passes over a data set. Their length in iterations depends on the batch size.
 
 use std::collections::BTreeMap;
 

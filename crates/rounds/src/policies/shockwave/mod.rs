@@ -1,6 +1,6 @@
 //! Shockwave (NSDI 2023): Nash social welfare over a window of future rounds, with estimates of finish times as fairness rows.
 //!
-//! The policy does not compute fractions. It plans the jobs of the next rounds with [`Window`] and plans again at an arrival, at a completion,
+//! The policy does not compute fractions. It plans the jobs of the next rounds with [`WindowProgram`] and plans again at an arrival, at a completion,
 //! and regularly. Job `i` has `e_i` of `E_i` epochs done, `r_i` seconds left by estimate ([`EpochProfile::remaining_seconds`]), and `tau_i`, the
 //! finish time under an equal share of the accelerators, averaged over time since the arrival. First the program is solved with a fairness row
 //! per job: it must be able to finish by `rho_max tau_i`. If no plan satisfies all rows, they are replaced by weights: jobs that are late by
@@ -22,7 +22,7 @@ use super::{ActiveJob, Policy, PolicyOptions, PolicyRow, RoundChoice, RunFacts, 
 use crate::mechanism::{Targets, WHOLE};
 use crate::table::EpochProfile;
 
-pub use window::{Window, WindowJob, WindowPlan, progress_logarithm};
+pub use window::{WindowJob, WindowPlan, WindowProgram, progress_logarithm};
 
 /// Shockwave.
 pub(super) const SHOCKWAVE: PolicyRow = PolicyRow {
@@ -136,7 +136,7 @@ impl Shockwave {
         let (rounds, round_s) = (self.options.rounds, self.round_s);
         let window = |jobs: &[WindowJob], needed: &[u32]| {
             let makespan_weight = self.options.makespan_weight;
-            Window { jobs, accelerators, rounds, round_s, makespan_weight }.solve(needed)
+            WindowProgram { jobs, accelerators, rounds, round_s, makespan_weight }.solve(needed)
         };
         let end = now + f64::from(rounds) * round_s;
         let needed = |(job, due): (&WindowJob, &f64)| {

@@ -1,12 +1,12 @@
 //! From the number of rounds of each job to rounds.
 
-use super::window::Window;
+use super::window::WindowProgram;
 
 /// Places jobs in rounds: classes in descending order of scale, inside a class the job with the most rounds first, each in the rounds with
 /// the most room. Returns the jobs of each round, ascending; rounds of a job that do not fit are dropped.
 ///
 /// For one scale this is Gale and Ryser's construction, which succeeds whenever the capacity suffices.
-pub(super) fn pack(window: &Window<'_>, counts: &[u32]) -> Vec<Vec<usize>> {
+pub(super) fn pack(window: &WindowProgram<'_>, counts: &[u32]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..counts.len()).collect();
     order.sort_by_key(|&job| (std::cmp::Reverse(window.jobs[job].scale), std::cmp::Reverse(counts[job])));
     let mut room = vec![window.accelerators; window.rounds as usize];
@@ -28,7 +28,7 @@ pub(super) fn pack(window: &Window<'_>, counts: &[u32]) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 /// Returns the cost of an order of rounds: the sum over jobs of weight times mean index of its rounds.
-pub(super) fn lateness(window: &Window<'_>, rounds: &[Vec<usize>], counts: &[u32]) -> f64 {
+pub(super) fn lateness(window: &WindowProgram<'_>, rounds: &[Vec<usize>], counts: &[u32]) -> f64 {
     let urgency = |job: usize| window.jobs[job].weight / f64::from(counts[job].max(1));
     let of_round = |(at, jobs): (usize, &Vec<usize>)| at as f64 * jobs.iter().map(|&job| urgency(job)).sum::<f64>();
     rounds.iter().enumerate().map(of_round).sum()
@@ -39,7 +39,7 @@ pub(super) fn lateness(window: &Window<'_>, rounds: &[Vec<usize>], counts: &[u32
 ///
 /// For fixed sets of jobs the best order is by total urgency. Then single jobs move to an earlier round with room, or change places with a
 /// less urgent job of at least their scale, until no such change helps. The result is a local optimum.
-pub(super) fn arrange(window: &Window<'_>, rounds: &mut [Vec<usize>], counts: &[u32]) {
+pub(super) fn arrange(window: &WindowProgram<'_>, rounds: &mut [Vec<usize>], counts: &[u32]) {
     let urgency = |job: usize| window.jobs[job].weight / f64::from(counts[job].max(1));
     let total = |jobs: &Vec<usize>| jobs.iter().map(|&job| urgency(job)).sum::<f64>();
     let scale = |job: usize| window.jobs[job].scale;

@@ -11,7 +11,7 @@ fn job(scale: u32, epochs: f64, epoch_s: f64, done: f64) -> WindowJob {
 }
 
 /// Calls `visit` with the sets of jobs of each round, as bits, for all plans.
-fn all_plans(window: &Window<'_>, visit: &mut dyn FnMut(&[u32])) {
+fn all_plans(window: &WindowProgram<'_>, visit: &mut dyn FnMut(&[u32])) {
     let m = window.jobs.len();
     let fits = |set: &u32| {
         (0..m).filter(|at| set >> at & 1 == 1).map(|at| window.jobs[at].scale).sum::<u32>() <= window.accelerators
@@ -32,7 +32,7 @@ fn counts_of(plan: &[u32], jobs: usize) -> Vec<u32> {
 }
 
 /// Returns the best objective of all plans with at least the needed rounds.
-fn exhaustive(window: &Window<'_>, needed: &[u32]) -> Option<f64> {
+fn exhaustive(window: &WindowProgram<'_>, needed: &[u32]) -> Option<f64> {
     let mut best: Option<f64> = None;
     all_plans(window, &mut |plan| {
         let counts = counts_of(plan, needed.len());
@@ -47,7 +47,7 @@ fn exhaustive(window: &Window<'_>, needed: &[u32]) -> Option<f64> {
 #[test]
 fn e21_window_program() {
     let jobs = [job(1, 10.0, 60.0, 2.0), job(2, 4.0, 120.0, 1.0), job(1, 6.0, 40.0, 5.0)];
-    let window = Window { jobs: &jobs, accelerators: 2, rounds: 2, round_s: ROUND_S, makespan_weight: 1e-3 };
+    let window = WindowProgram { jobs: &jobs, accelerators: 2, rounds: 2, round_s: ROUND_S, makespan_weight: 1e-3 };
     let plan = window.solve(&[0; 3]).expect("a plan");
     assert_eq!(plan.counts, [1, 1, 1]);
     assert!((plan.value + 0.631641).abs() < 1e-6, "{plan:?}");
@@ -86,7 +86,7 @@ fn plans_against_exhaustive_search() {
         let accelerators = if wide { 3 + random.below(2) as u32 } else { 1 + random.below(3) as u32 };
         let makespan_weight = [1e-3, 1e-5, 1e-1][random.below(3)];
         let rounds = 1 + random.below(3) as u32;
-        let window = Window { jobs: &jobs, accelerators, rounds, round_s: ROUND_S, makespan_weight };
+        let window = WindowProgram { jobs: &jobs, accelerators, rounds, round_s: ROUND_S, makespan_weight };
         let needed: Vec<u32> = jobs.iter().map(|_| u32::from(random.below(5) == 0)).collect();
         let (best, plan) = (exhaustive(&window, &needed), window.solve(&needed));
         let Some(best) = best else {
@@ -120,7 +120,7 @@ fn urgent_jobs_run_early() {
         let mut jobs: Vec<WindowJob> =
             (0..4).map(|_| job(1 + random.below(2) as u32, 9.0, 120.0, random.below(8) as f64)).collect();
         jobs.iter_mut().for_each(|job| job.weight = (1 + random.below(30)) as f64);
-        let window = Window { jobs: &jobs, accelerators: 2, rounds: 3, round_s: ROUND_S, makespan_weight: 1e-3 };
+        let window = WindowProgram { jobs: &jobs, accelerators: 2, rounds: 3, round_s: ROUND_S, makespan_weight: 1e-3 };
         let plan = window.solve(&[0; 4]).expect("a plan");
         let cost = lateness(&window, &plan.rounds, &plan.counts);
         let packed = pack(&window, &plan.counts);

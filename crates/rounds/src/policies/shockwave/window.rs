@@ -73,7 +73,7 @@ impl WindowJob {
 
 /// The window program.
 #[derive(Clone, Debug)]
-pub struct Window<'a> {
+pub struct WindowProgram<'a> {
     /// The jobs.
     pub jobs: &'a [WindowJob],
     /// The accelerators `M`.
@@ -113,7 +113,7 @@ struct Increment {
     job: usize,
 }
 
-impl Window<'_> {
+impl WindowProgram<'_> {
     /// Returns the objective of counts.
     pub fn objective(&self, counts: &[u32]) -> f64 {
         let norm = self.jobs.len() as f64 * f64::from(self.rounds);
@@ -153,7 +153,7 @@ impl Window<'_> {
         self.jobs.iter().map(|job| job.enough(self.round_s, self.rounds)).collect()
     }
 
-    /// Returns the unit of values: a power of two, so that values lose nothing but bits below 2^-100 of the largest sum.
+    /// Returns the unit of values: a power of two near 2^-100 of the largest sum.
     fn unit(&self) -> f64 {
         let value = |job: &WindowJob| job.weight * -job.logarithm(0, self.round_s);
         let left = self.jobs.iter().map(|job| job.remaining_s).fold(0.0, f64::max) * self.makespan_weight;

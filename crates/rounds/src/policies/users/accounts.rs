@@ -12,7 +12,7 @@ const CREDITS: u64 = 1_000_000_000_000;
 
 /// The rule of an order of users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum ShareRule {
     /// Least dominant share.
     Drf,
     /// Least received time per quota.
@@ -23,7 +23,7 @@ pub(super) enum Rule {
 
 /// The account of a user.
 #[derive(Clone, Debug)]
-struct Account {
+struct UserAccount {
     entity: u32,
     /// Received accelerator time per type, in accelerator-microseconds.
     received: Vec<u64>,
@@ -37,9 +37,9 @@ struct Account {
 /// The accounts of all users.
 #[derive(Clone, Debug)]
 pub(super) struct Accounts {
-    rule: Rule,
+    rule: ShareRule,
     capacity: Vec<u32>,
-    accounts: Vec<Account>,
+    accounts: Vec<UserAccount>,
     karma: Karma,
 }
 
@@ -77,7 +77,7 @@ impl PartialOrd for Level {
 impl Accounts {
     /// Opens accounts for `entities`, ascending. Without `quotas` all accelerators are divided equally, the first entities get the remainder;
     /// with them, entities that are not listed have a quota of 0.
-    pub fn new(rule: Rule, entities: &[u32], quotas: &[(u32, u32)], capacity: &[u32]) -> Accounts {
+    pub fn new(rule: ShareRule, entities: &[u32], quotas: &[(u32, u32)], capacity: &[u32]) -> Accounts {
         let all: u32 = capacity.iter().sum();
         let count = entities.len().max(1) as u32;
         let equal = |at: usize| all / count + u32::from((at as u32) < all % count);
@@ -85,7 +85,7 @@ impl Accounts {
             [] => equal(at),
             quotas => quotas.iter().find(|(of, _)| *of == entity).map_or(0, |(_, quota)| *quota),
         };
-        let account = |(at, &entity): (usize, &u32)| Account {
+        let account = |(at, &entity): (usize, &u32)| UserAccount {
             entity,
             received: vec![0; capacity.len()],
             quota: quota(at, entity),
@@ -103,7 +103,7 @@ impl Accounts {
         let account = &self.accounts[at];
         let received = |j: usize| account.received[j] + more[j];
         match self.rule {
-            Rule::Quota => Level((0..more.len()).map(received).sum(), account.quota.into()),
+            ShareRule::Quota => Level((0..more.len()).map(received).sum(), account.quota.into()),
             _ => (0..more.len()).map(|j| Level(received(j), self.capacity[j].into())).max().unwrap_or(Level(0, 1)),
         }
     }
@@ -127,7 +127,7 @@ impl Accounts {
         self.admit(&waiting);
         let mut free = view.capacity.to_vec();
         let mut chosen = Vec::new();
-        if self.rule == Rule::Drf {
+        if self.rule == ShareRule::Drf {
             self.by_dominant_share(view, round, waiting, &mut free, &mut chosen);
             return chosen;
         }
@@ -135,7 +135,7 @@ impl Accounts {
         let mut order: Vec<usize> = (0..waiting.len()).filter(|&user| !waiting[user].is_empty()).collect();
         let none = vec![0; view.capacity.len()];
         match self.rule {
-            Rule::Karma => order.sort_by_key(|&user| (Reverse(self.karma.credits()[user]), user)),
+            ShareRule::Karma => order.sort_by_key(|&user| (Reverse(self.karma.credits()[user]), user)),
             _ => order.sort_by(|&a, &b| self.level(a, &none).cmp(&self.level(b, &none)).then(a.cmp(&b))),
         }
         for entitled in [true, false] {
@@ -159,7 +159,7 @@ impl Accounts {
         chosen
     }
 
-    /// Updates which users have jobs. A user that returns counts as served at the least level of those that were active.
+    /// Updates which users have jobs. A user that returns counts as served at the least level of the active users.
     fn admit(&mut self, waiting: &[Vec<usize>]) {
         let none = vec![0; self.capacity.len()];
         let active = (0..waiting.len()).filter(|&user| self.accounts[user].active && !waiting[user].is_empty());
@@ -169,7 +169,7 @@ impl Accounts {
             self.accounts[user].active = !waiting[user].is_empty();
             let Some(least) = least.filter(|least| returns && least.1 > 0) else { continue };
             let part = |count: u64| (u128::from(least.0) * u128::from(count) / u128::from(least.1)) as u64;
-            if self.rule == Rule::Quota {
+            if self.rule == ShareRule::Quota {
                 let account = &mut self.accounts[user];
                 let missing = part(account.quota.into()).saturating_sub(account.received.iter().sum());
                 account.received[0] += missing;
@@ -186,7 +186,7 @@ impl Accounts {
         let width = |jobs: &Vec<usize>| jobs.iter().map(|&at| u64::from(view.jobs[at].scale)).sum::<u64>();
         let all: u64 = self.capacity.iter().map(|&count| u64::from(count)).sum();
         let entitled = match self.rule {
-            Rule::Karma => {
+            ShareRule::Karma => {
                 let demands: Vec<u64> = waiting.iter().map(|jobs| width(jobs).min(all)).collect();
                 self.karma.quantum(all, all - all / 2, &demands)
             }

@@ -28,7 +28,7 @@ use plimsoll_base::units::Span;
 use super::fractions::check_rates;
 use super::{ActiveJob, Policy, PolicyOptions, PolicyRow, RoundChoice, RunFacts, View};
 use crate::mechanism::{Targets, WHOLE};
-use accounts::{Accounts, Rule};
+use accounts::{Accounts, ShareRule};
 
 /// Dominant resource fairness.
 pub(super) const DRF: PolicyRow = PolicyRow {
@@ -38,14 +38,14 @@ pub(super) const DRF: PolicyRow = PolicyRow {
     packing: false,
     listed_order: true,
     skip_zero: false,
-    create: |_: &PolicyOptions| Box::new(UserShares::new(Rule::Drf, &[])),
+    create: |_: &PolicyOptions| Box::new(UserShares::new(ShareRule::Drf, &[])),
 };
 /// Quotas with lending.
 pub(super) const QUOTA: PolicyRow = PolicyRow {
     name: "quota",
     title: "Quotas of entities in accelerators, idle ones are lent",
     source: "Plimsoll",
-    create: |options: &PolicyOptions| Box::new(UserShares::new(Rule::Quota, &options.quotas)),
+    create: |options: &PolicyOptions| Box::new(UserShares::new(ShareRule::Quota, &options.quotas)),
     ..DRF
 };
 /// Karma.
@@ -53,7 +53,7 @@ pub(super) const KARMA: PolicyRow = PolicyRow {
     name: "karma",
     title: "Karma: entities lend and borrow accelerators for credits, a round is a quantum",
     source: "Karma, OSDI 2023; Plimsoll",
-    create: |_: &PolicyOptions| Box::new(UserShares::new(Rule::Karma, &[])),
+    create: |_: &PolicyOptions| Box::new(UserShares::new(ShareRule::Karma, &[])),
     ..DRF
 };
 
@@ -62,7 +62,7 @@ const ROUNDS: u64 = 240;
 
 /// The policy of one rule.
 struct UserShares {
-    rule: Rule,
+    rule: ShareRule,
     quotas: Vec<(u32, u32)>,
     round: Span,
     accounts: Option<Accounts>,
@@ -71,7 +71,7 @@ struct UserShares {
 }
 
 impl UserShares {
-    fn new(rule: Rule, quotas: &[(u32, u32)]) -> UserShares {
+    fn new(rule: ShareRule, quotas: &[(u32, u32)]) -> UserShares {
         UserShares { rule, quotas: quotas.to_vec(), round: Span::from_secs(360), accounts: None, entities: Vec::new() }
     }
 

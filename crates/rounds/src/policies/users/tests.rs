@@ -45,11 +45,11 @@ fn view<'a>(jobs: &'a [ActiveJob], rates: &'a Rates, capacity: &'a [u32]) -> Vie
 fn dominant_shares_are_equal() {
     let ones = rates(&[&[1.0], &[1.0], &[1.0]]);
     let jobs = [job(0, 0, 1), job(1, 1, 1), job(2, 1, 1)];
-    let mut accounts = Accounts::new(Rule::Drf, &[0, 1], &[], &[1]);
+    let mut accounts = Accounts::new(ShareRule::Drf, &[0, 1], &[], &[1]);
     // The first job of user 1 always fits.
     assert_eq!(counts(&mut accounts, &view(&jobs, &ones, &[1]), 100), [50, 50, 0]);
     let jobs = [job(0, 0, 2), job(1, 1, 1), job(2, 1, 1)];
-    let mut accounts = Accounts::new(Rule::Drf, &[0, 1], &[], &[2]);
+    let mut accounts = Accounts::new(ShareRule::Drf, &[0, 1], &[], &[2]);
     assert_eq!(counts(&mut accounts, &view(&jobs, &ones, &[2]), 100), [50, 50, 50]);
 }
 
@@ -58,7 +58,7 @@ fn dominant_shares_are_equal() {
 fn the_dominant_type_decides() {
     let own = rates(&[&[1.0, 0.0], &[0.0, 1.0], &[4.0, 1.0]]);
     let jobs = [job(0, 0, 1), job(1, 1, 1), job(2, 2, 1)];
-    let mut accounts = Accounts::new(Rule::Drf, &[0, 1, 2], &[], &[1, 1]);
+    let mut accounts = Accounts::new(ShareRule::Drf, &[0, 1, 2], &[], &[1, 1]);
     let counts = counts(&mut accounts, &view(&jobs, &own, &[1, 1]), 300);
     // User 2 takes a when it is first and b when only b is free; all dominant shares are equal at the end.
     assert_eq!(counts[0] + counts[4], 300, "{counts:?}");
@@ -73,17 +73,17 @@ fn quotas_are_guaranteed_and_lent() {
     let ones = rates(&[&[1.0][..]; 8]);
     let narrow: Vec<ActiveJob> = (0..8).map(|id| job(id, id % 2, 1)).collect();
     let quotas = [(0, 3), (1, 1)];
-    let mut accounts = Accounts::new(Rule::Quota, &[0, 1], &quotas, &[4]);
+    let mut accounts = Accounts::new(ShareRule::Quota, &[0, 1], &quotas, &[4]);
     let ran = counts(&mut accounts, &view(&narrow, &ones, &[4]), 20);
     assert_eq!(ran, [20, 20, 20, 0, 20, 0, 0, 0]);
     let alone: Vec<ActiveJob> = narrow.iter().copied().filter(|job| job.entity == 1).collect();
-    let mut accounts = Accounts::new(Rule::Quota, &[0, 1], &quotas, &[4]);
+    let mut accounts = Accounts::new(ShareRule::Quota, &[0, 1], &quotas, &[4]);
     assert_eq!(counts(&mut accounts, &view(&alone, &ones, &[4]), 5), [5; 4]);
     // User 1's job needs two accelerators: with a quota of 1 it is entitled to every second round.
     let mut jobs = narrow[..7].to_vec();
     jobs.retain(|job| job.entity == 0);
     jobs.push(job(7, 1, 2));
-    let mut accounts = Accounts::new(Rule::Quota, &[0, 1], &quotas, &[4]);
+    let mut accounts = Accounts::new(ShareRule::Quota, &[0, 1], &quotas, &[4]);
     let ran = counts(&mut accounts, &view(&jobs, &ones, &[4]), 40);
     assert!((19..=20).contains(&ran[4]), "{ran:?}");
     assert_eq!(ran.iter().take(4).sum::<u64>() + 2 * ran[4], 160, "no accelerator is idle: {ran:?}");
@@ -94,7 +94,7 @@ fn quotas_are_guaranteed_and_lent() {
 fn equal_quotas_have_a_remainder() {
     let ones = rates(&[&[1.0][..]; 9]);
     let jobs: Vec<ActiveJob> = (0..9).map(|id| job(id, id / 3, 1)).collect();
-    let mut accounts = Accounts::new(Rule::Quota, &[0, 1, 2], &[], &[5]);
+    let mut accounts = Accounts::new(ShareRule::Quota, &[0, 1, 2], &[], &[5]);
     assert_eq!(counts(&mut accounts, &view(&jobs, &ones, &[5]), 1), [1, 1, 0, 1, 1, 0, 1, 0, 0]);
 }
 
@@ -103,7 +103,7 @@ fn equal_quotas_have_a_remainder() {
 fn karma_returns_what_was_lent() {
     let ones = rates(&[&[1.0][..]; 8]);
     let first: Vec<ActiveJob> = (0..5).map(|id| job(id, u32::from(id > 0), 1)).collect();
-    let mut accounts = Accounts::new(Rule::Karma, &[0, 1], &[], &[4]);
+    let mut accounts = Accounts::new(ShareRule::Karma, &[0, 1], &[], &[4]);
     assert_eq!(counts(&mut accounts, &view(&first, &ones, &[4]), 10), [10, 10, 10, 10, 0]);
     let both: Vec<ActiveJob> = (0..8).map(|id| job(id, id % 2, 1)).collect();
     let later = counts(&mut accounts, &view(&both, &ones, &[4]), 1);
@@ -120,7 +120,7 @@ fn karma_returns_what_was_lent() {
 fn a_pause_earns_nothing() {
     let ones = rates(&[&[1.0][..]; 2]);
     let jobs = [job(0, 0, 1), job(1, 1, 1)];
-    for rule in [Rule::Drf, Rule::Quota] {
+    for rule in [ShareRule::Drf, ShareRule::Quota] {
         let mut accounts = Accounts::new(rule, &[0, 1], &[(0, 1), (1, 1)], &[1]);
         assert_eq!(counts(&mut accounts, &view(&jobs[..1], &ones, &[1]), 50), [50]);
         let after = counts(&mut accounts, &view(&jobs, &ones, &[1]), 20);
@@ -132,7 +132,7 @@ fn a_pause_earns_nothing() {
 #[test]
 fn rounds_are_feasible_and_leave_no_room() {
     let mut random = PythonRandom::new(77);
-    for rule in [Rule::Drf, Rule::Quota, Rule::Karma] {
+    for rule in [ShareRule::Drf, ShareRule::Quota, ShareRule::Karma] {
         for _ in 0..100 {
             let count = 1 + random.below(20);
             let jobs: Vec<ActiveJob> =
