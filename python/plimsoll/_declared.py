@@ -231,6 +231,9 @@ class CheckOptions(TypedDict, total=False):
     whole_tasks: bool
     """Check the policies of the simulation, which allocate whole tasks; this includes your own policies."""
 
+    accelerators: bool
+    """Check the policies for accelerators on rates by job and type (docs/accelerators.md); domains: positive, zeros, weighted, wide."""
+
     on_blocked: str
     """With --whole-tasks, when the next task in line does not fit: skip (try the next user) or stop."""
 

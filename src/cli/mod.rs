@@ -50,6 +50,7 @@ use crate::error::Error;
 use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
+pub use accelerators::{AcceleratorKey, KEYS as ACCELERATOR_KEYS};
 pub use interrupt::Stop;
 use printout::Format;
 pub use run::moved;

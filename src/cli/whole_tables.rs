@@ -2,7 +2,7 @@
 
 use crate::column::{Described, TableRow};
 use crate::experiment::{Difference, Estimate};
-use crate::output::schema::{AcceleratorJob, AcceleratorRun, Fated, Recovered, described};
+use crate::output::schema::{AcceleratorJob, AcceleratorRun, AcceleratorType, Fated, Recovered, described};
 
 /// A table that does not belong to one run.
 pub struct WholeTable {
@@ -19,13 +19,14 @@ fn table<R: TableRow>(meaning: &'static str) -> WholeTable {
 }
 
 /// Returns all of these tables.
-pub fn whole_tables() -> [WholeTable; 6] {
+pub fn whole_tables() -> [WholeTable; 7] {
     [
         table::<Estimate>("means over seeds with their 95 % confidence intervals"),
         table::<Difference>("differences from the baseline, with their intervals and p-values"),
         table::<Fated>("one row per failure scenario and seed: what became of the tasks (failover plans)"),
         table::<Recovered>("one row per failure and seed: how long the recovery took (failover plans)"),
         table::<AcceleratorRun>("one row per list of jobs and policy: its summary (plans with accelerators)"),
+        table::<AcceleratorType>("one row per worker type of such a run (plans with accelerators)"),
         table::<AcceleratorJob>("one row per job of such a run (plans with accelerators)"),
     ]
 }

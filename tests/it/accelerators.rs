@@ -66,8 +66,13 @@ fn tables_equal_direct_simulations_on_any_number_of_threads() {
         let folder = dir.path().join(threads);
         let made = run(plimsoll(&["run", "-q", "-j", threads, "-o"]).arg(&folder).arg(&plan));
         assert!(made.status.success(), "{}", said(&made));
-        let names =
-            ["accelerator_runs.parquet", "accelerator_jobs.parquet", "figures/completion-by-rate.svg", "report.html"];
+        let names = [
+            "accelerator_runs.parquet",
+            "accelerator_types.parquet",
+            "accelerator_jobs.parquet",
+            "figures/completion-by-rate.svg",
+            "report.html",
+        ];
         names.map(|name| std::fs::read(folder.join(name)).expect("a written file"))
     });
     assert!(bytes[0] == bytes[1], "the same bytes");
@@ -77,6 +82,8 @@ fn tables_equal_direct_simulations_on_any_number_of_threads() {
     let frame = Frame::open(&dir.path().join("1/accelerator_runs.parquet"));
     let (names, means) = (frame.names("policy", ""), frame.numbers("completion_mean_s"));
     let (rates, runs) = (frame.numbers("jobs_per_hour"), frame.integers("run"));
+    let (paused, envy) = (frame.numbers("paused_s"), frame.numbers("envy_mean"));
+    let used = Frame::open(&dir.path().join("1/accelerator_types.parquet")).numbers("utilisation");
     assert_eq!(names.len(), 8, "two policies, two rates, two lists");
     for row in 0..names.len() {
         let run = runs[row].expect("a number");
@@ -96,7 +103,11 @@ fn tables_equal_direct_simulations_on_any_number_of_threads() {
             log_rounds: false,
         };
         let outcome = simulate(&setup, policy(&names[row]).expect("a policy")).expect("a run");
-        assert_eq!(means[row], Some(outcome.summary(&cluster, window).mean_jct_s), "{} {milli} {run}", names[row]);
+        let summary = outcome.summary(&cluster, window);
+        assert_eq!(means[row], Some(summary.mean_jct_s), "{} {milli} {run}", names[row]);
+        assert_eq!(paused[row], Some(summary.paused_s));
+        assert_eq!(envy[row], outcome.envy.map(|envy| envy.mean));
+        assert_eq!(used[2 * row..2 * row + 2], [0, 1].map(|j| Some(summary.utilisation[j])));
     }
 }
 
@@ -145,5 +156,91 @@ fn wrong_plans_and_files_are_refused_at_their_place() {
         let made = run(plimsoll(&["run", "-q", "-o"]).arg(dir.path().join("out")).arg(&plan));
         assert!(made.status.code() == Some(2) && said(&made).contains(part), "{to}: {}", said(&made));
         std::fs::write(&path, text).expect("writable");
+    }
+}
+
+/// `solve` states the fractions of each job at time 0; they equal those of the library, and the properties of this allocation follow.
+#[test]
+fn solve_states_fractions_and_properties() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(
+        dir.path().join("rates.csv"),
+        "job_type,worker_type,iterations_per_s\nx,a,4\nx,b,2\ny,a,6\ny,b,1\nz,a,1\nz,b,1\n",
+    )
+    .expect("writable");
+    std::fs::write(dir.path().join("jobs.csv"), "arrival_s,job_type,iterations\n0,x,100\n5,y,100\n9,z,100\n")
+        .expect("writable");
+    let plan = dir.path().join("plan.toml");
+    let text = "name = \"e1\"\n[accelerators]\npolicies = [\"max_min_fairness_perf\", \"shockwave\"]\nthroughputs = \"rates.csv\"\n\
+                jobs = [\"jobs.csv\"]\nmachines = \"1xa,1xb\"\n";
+    std::fs::write(&plan, text).expect("writable");
+    let made = run(plimsoll(&["solve", "--format", "json"]).arg(&plan));
+    assert!(made.status.success(), "{}", said(&made));
+    // Shockwave has one worker type; the plan's other policies have results.
+    assert!(said(&made).contains("no fractions under shockwave"), "{}", said(&made));
+    let value: serde_json::Value = serde_json::from_slice(&made.stdout).expect("JSON");
+    assert_eq!(value.as_array().map(Vec::len), Some(1));
+    // E1 of the reference.
+    let expected = [(23.0 / 44.0, 2.0 / 11.0), (21.0 / 44.0, 0.0), (0.0, 9.0 / 11.0)];
+    for (job, (a, b)) in value[0]["jobs"].as_array().expect("jobs").iter().zip(expected) {
+        let x = |name: &str| job["fractions"][name].as_f64().expect("a number");
+        assert!((x("a") - a).abs() < 1e-6 && (x("b") - b).abs() < 1e-6, "{job}");
+    }
+    for property in ["feasibility", "sharing-incentive", "pareto-efficiency"] {
+        assert_eq!(value[0]["properties"][property]["holds"], true, "{value:#}");
+    }
+    let table = run(plimsoll(&["solve", "--policy", "isolated"]).arg(&plan));
+    let text = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(text.contains("Sharing incentive: holds") && text.contains("Pareto efficiency: fails"), "{text}");
+    for (arguments, part) in [
+        (&["--policy", "isolatd"][..], "isolated"),
+        (&["--figure", "x.svg"], "--figure is for an instance"),
+        (&["--whole-tasks"], "--whole-tasks is for an instance"),
+        (&["--policy", "shockwave"], "one worker type"),
+    ] {
+        let made = run(plimsoll(&["solve"]).args(arguments).arg(&plan));
+        assert!(made.status.code() == Some(2) && said(&made).contains(part), "{arguments:?}: {}", said(&made));
+    }
+}
+
+/// `check --accelerators` finds the counterexample to the sharing incentive of wide jobs, on any number of threads, and writes it as a plan
+/// that `solve` reads.
+#[test]
+fn check_writes_counterexamples_that_solve_reads() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let of = |threads: &str, more: &[&str]| {
+        let policies = ["--policy", "max_min_fairness_perf", "--policy", "isolated", "--policy", "drf"];
+        let arguments = ["check", "-q", "--accelerators", "--effort", "quick", "-j", threads];
+        let made =
+            run(plimsoll(&arguments).args(policies).args(more).args(["--domain", "positive", "--domain", "wide"]));
+        assert!(made.status.success(), "{}", said(&made));
+        made.stdout
+    };
+    let value: serde_json::Value = serde_json::from_slice(&of("1", &["--format", "json"])).expect("JSON");
+    assert_eq!(of("1", &["--format", "json"]), of("2", &["--format", "json"]));
+    let fails = |domain: usize, policy: usize, property: usize| {
+        let finding = &value[domain]["policies"][policy]["findings"][property];
+        assert!(finding["instances"].as_u64().is_some_and(|count| count > 0), "{finding}");
+        !finding["counterexample"].is_null()
+    };
+    // Properties: feasibility, sharing incentive, envy-freeness, Pareto efficiency.
+    assert_eq!([0, 1, 2, 3].map(|property| fails(0, 0, property)), [false, false, true, true]);
+    assert!(fails(1, 0, 1), "wide jobs");
+    assert_eq!([0, 1, 2, 3].map(|property| fails(0, 1, property)), [false, false, false, true]);
+    let folder = dir.path().join("found");
+    let text = of("2", &["--write", &folder.to_string_lossy()]);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains("max_min_fairness_perf: sharing-incentive fails"), "{text}");
+    let plan = folder.join("max_min_fairness_perf-sharing-incentive-wide/plan.toml");
+    let made = run(plimsoll(&["solve"]).arg(&plan));
+    let text = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(made.status.success() && text.contains("Sharing incentive: fails"), "{text}{}", said(&made));
+    for (arguments, part) in [
+        (&["--policy", "fifo_packed"][..], "without space sharing"),
+        (&["--property", "sharing"], "sharing-incentive"),
+        (&["--domain", "finite"], "zeros"),
+    ] {
+        let made = run(plimsoll(&["check", "-q", "--accelerators"]).args(arguments));
+        assert!(made.status.code() == Some(2) && said(&made).contains(part), "{arguments:?}: {}", said(&made));
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ArgAction;
+use plimsoll::cli::{ACCELERATOR_KEYS, AcceleratorKey};
 use plimsoll::cluster::Placement;
 use plimsoll::column::{Better, Kind, Unit};
 use plimsoll::engine::settings::{ClusterSetting, SETTINGS, SettingKind};
@@ -66,7 +67,7 @@ fn settings() -> String {
 }
 
 /// Returns the tables of the documentation, each with its page, its mark and its text.
-fn tables() -> [(&'static str, &'static str, String); 16] {
+fn tables() -> [(&'static str, &'static str, String); 17] {
     let format = |format: &Format| {
         let row = format.row();
         vec![code(format.name()), row.about.to_owned(), row.layout.to_owned(), row.source.to_owned()]
@@ -109,6 +110,9 @@ fn tables() -> [(&'static str, &'static str, String); 16] {
     };
     let reason =
         |row: &ReasonRow| vec![code(row.name), row.meaning.to_owned(), row.slurm.to_owned(), row.kubernetes.to_owned()];
+    let accelerator_key = |key: &AcceleratorKey| {
+        vec![code(key.name), key.meaning.to_owned(), key.default.replace("`\"", "`").replace("\"`", "`")]
+    };
     let round_policy = |row: &&PolicyRow| vec![code(row.name), row.title.to_owned(), row.source.to_owned()];
     let value = |name: &Name| {
         let of = match name.of {
@@ -138,6 +142,11 @@ fn tables() -> [(&'static str, &'static str, String); 16] {
         ("docs/queues.md", "yarn-capacity", properties(FORMATS[3])),
         ("docs/queues.md", "yarn-fair", properties(FORMATS[4])),
         ("docs/why.md", "reasons", table(&["reason", "when", "Slurm", "Kubernetes"], REASONS.iter().map(reason))),
+        (
+            "docs/accelerators.md",
+            "accelerator-keys",
+            table(&["key", "meaning", "default"], ACCELERATOR_KEYS.iter().map(accelerator_key)),
+        ),
         (
             "docs/accelerators.md",
             "accelerators",

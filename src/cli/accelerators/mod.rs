@@ -1,8 +1,11 @@
-//! `plimsoll run` for a plan with a table `[accelerators]`: jobs with a speed that depends on the type of
-//! accelerator, scheduled in rounds.
+//! `plimsoll run` and `solve` for a plan with a table `[accelerators]`, and `check --accelerators`: jobs with a speed that depends on the type
+//! of accelerator, scheduled in rounds.
 
+mod keys;
 mod plan;
+mod properties;
 mod results;
+mod shares;
 
 use std::path::Path;
 use std::time::Instant;
@@ -19,7 +22,10 @@ use super::progress::Steps;
 use super::{Context, Format, pool};
 use crate::control::study::Watcher;
 use crate::error::{Error, Result};
-pub use plan::AcceleratorPlan;
+pub use keys::{AcceleratorKey, KEYS};
+pub use plan::{AcceleratorPlan, AcceleratorSetup};
+pub use properties::{ShareCheck, check};
+pub use shares::solve;
 
 /// A run: the indices of its policy, its rate and its list of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +94,7 @@ impl AcceleratorPlan {
             table: &self.setup.table,
             cluster: &self.setup.cluster,
             options: Options { seed, ..self.setup.options.clone() },
-            policy: PolicyOptions { seed, ..self.setup.policy_options },
+            policy: PolicyOptions { seed, ..self.setup.policy_options.clone() },
             window: self.setup.window,
             log_rounds: false,
         };

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll_rounds::mechanism::{Cluster, NewJobs, Options, Overhead, OverheadWhen, RoundEnd, TypeOrder};
+use plimsoll_rounds::mechanism::{Cluster, Options, Overhead, OverheadWhen, TypeOrder};
+use plimsoll_rounds::policies::shockwave::ShockwaveOptions;
 use plimsoll_rounds::policies::{Bottlenecks, FifoType, POLICIES, PolicyOptions, PolicyRow};
 use plimsoll_rounds::simulate::JobWindow;
 use plimsoll_rounds::table::{Arrivals, JobOptions, Throughputs, TrainingJob, read_jobs};
 use serde::Deserialize;
 
 use super::super::static_plan::{self, StaticPlan};
+use super::keys::{BOTTLENECKS, FIFO_TYPE, NEW_JOBS, OVERHEAD_WHEN, ROUND_END, Section, ShockwaveFile};
 use crate::error::{Error, Result, alternatives, did_you_mean, each};
 use crate::settings::positive_span;
 use crate::units::{Span, span};
@@ -22,42 +24,6 @@ struct File {
     name: String,
     question: Option<String>,
     accelerators: Section,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Section {
-    policies: Vec<String>,
-    throughputs: PathBuf,
-    jobs: Vec<PathBuf>,
-    machines: String,
-    reference: Option<String>,
-    rates: Option<Vec<f64>>,
-    #[serde(default)]
-    at_once: bool,
-    #[serde(default)]
-    single: bool,
-    most_jobs: Option<usize>,
-    window: Option<WindowFile>,
-    round: Option<String>,
-    round_end: Option<String>,
-    at_least: Option<String>,
-    new_jobs: Option<String>,
-    type_order: Option<String>,
-    overhead: Option<String>,
-    overhead_when: Option<String>,
-    #[serde(default)]
-    ideal: bool,
-    bottlenecks: Option<String>,
-    fifo_type: Option<String>,
-    makespan_gap: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WindowFile {
-    from: u32,
-    to: u32,
 }
 
 /// A checked plan.
@@ -104,6 +70,15 @@ fn choice<T: Copy>(key: &str, text: Option<&str>, absent: T, values: &[(&str, T)
         let names = values.iter().map(|(name, _)| *name);
         let expected = alternatives(text, names.clone(), "") + &did_you_mean(text, names);
         Error::plan(format!("accelerators.{key}"), format!("'{text}'"), expected)
+    })
+}
+
+/// Returns the policy with a name. Errors: [`Error::Plan`] of `key`, with the accepted names.
+pub(super) fn policy_row(key: &str, name: &str) -> Result<&'static PolicyRow> {
+    POLICIES.iter().find(|row| row.name == name).copied().ok_or_else(|| {
+        let names = POLICIES.iter().map(|row| row.name);
+        let expected = alternatives(name, names.clone(), "") + &did_you_mean(name, names);
+        Error::plan(key, format!("'{name}'"), expected)
     })
 }
 
@@ -180,13 +155,7 @@ impl AcceleratorSetup {
 fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
     let section = file.accelerators;
     let key = |name: &str| format!("accelerators.{name}");
-    let policies = each(&section.policies, |name| {
-        POLICIES.iter().find(|row| row.name == *name).copied().ok_or_else(|| {
-            let names = POLICIES.iter().map(|row| row.name);
-            let expected = alternatives(name, names.clone(), "") + &did_you_mean(name, names);
-            Error::plan(key("policies"), format!("'{name}'"), expected)
-        })
-    })?;
+    let policies = each(&section.policies, |name| policy_row(&key("policies"), name))?;
     for (name, empty) in [("policies", policies.is_empty()), ("jobs", section.jobs.is_empty())] {
         if empty {
             return Err(Error::plan(key(name), "[]", "at least one item"));
@@ -205,7 +174,8 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
             .then_some(milli as u64)
             .ok_or_else(|| Error::plan(key("rates"), rate, "jobs per hour from 0.001 to 1000000, in thousandths"))
     })?;
-    if section.at_once && !rates.is_empty() {
+    let at_once = section.at_once.unwrap_or(false);
+    if at_once && !rates.is_empty() {
         return Err(Error::plan(key("at_once"), "true", "no rates: all jobs arrive at 0"));
     }
     let window = section.window.map(|window| JobWindow { from: window.from, to: window.to });
@@ -220,22 +190,11 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         }
         Some(text) => positive_span(&key(name), text),
     };
-    let when = [("after-gap", OverheadWhen::AfterGap), ("on-move", OverheadWhen::OnMove)];
     let options = Options {
         round: spans("round", &section.round, defaults.round, false)?,
-        round_end: choice(
-            "round_end",
-            section.round_end.as_deref(),
-            defaults.round_end,
-            &[("longest", RoundEnd::Longest), ("fixed", RoundEnd::Fixed)],
-        )?,
+        round_end: choice("round_end", section.round_end.as_deref(), defaults.round_end, ROUND_END)?,
         at_least: spans("at_least", &section.at_least, defaults.at_least, true)?,
-        new_jobs: choice(
-            "new_jobs",
-            section.new_jobs.as_deref(),
-            defaults.new_jobs,
-            &[("wait", NewJobs::Wait), ("fill", NewJobs::Fill)],
-        )?,
+        new_jobs: choice("new_jobs", section.new_jobs.as_deref(), defaults.new_jobs, NEW_JOBS)?,
         type_order: match section.type_order.as_deref() {
             Some("listed") => TypeOrder::Listed((0..cluster.worker_types.len()).collect()),
             Some("shuffled") => TypeOrder::Random,
@@ -244,7 +203,7 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         },
         overhead: Overhead {
             lost: spans("overhead", &section.overhead, Span::ZERO, true)?,
-            when: choice("overhead_when", section.overhead_when.as_deref(), OverheadWhen::AfterGap, &when)?,
+            when: choice("overhead_when", section.overhead_when.as_deref(), OverheadWhen::AfterGap, OVERHEAD_WHEN)?,
             ..defaults.overhead
         },
         ..defaults
@@ -261,19 +220,11 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         return Err(Error::plan(key("makespan_gap"), gap, "a number from 0 to below 1"));
     }
     let policy_options = PolicyOptions {
-        bottlenecks: choice(
-            "bottlenecks",
-            section.bottlenecks.as_deref(),
-            Bottlenecks::Intended,
-            &[("intended", Bottlenecks::Intended), ("published", Bottlenecks::Published)],
-        )?,
-        fifo_type: choice(
-            "fifo_type",
-            section.fifo_type.as_deref(),
-            FifoType::Published,
-            &[("published", FifoType::Published), ("last", FifoType::Last), ("drawn", FifoType::Random)],
-        )?,
+        bottlenecks: choice("bottlenecks", section.bottlenecks.as_deref(), Bottlenecks::Intended, BOTTLENECKS)?,
+        fifo_type: choice("fifo_type", section.fifo_type.as_deref(), FifoType::Published, FIFO_TYPE)?,
         makespan_gap: gap,
+        quotas: quotas(section.quotas.unwrap_or_default(), &cluster)?,
+        shockwave: section.shockwave.map_or(Ok(ShockwaveOptions::default()), shockwave)?,
         ..PolicyOptions::default()
     };
     let reference = section.reference.unwrap_or_else(|| cluster.worker_types[0].clone());
@@ -285,11 +236,56 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         window,
         options,
         policy_options,
-        ideal: section.ideal,
+        ideal: section.ideal.unwrap_or(false),
         lists: section.jobs.iter().map(|list| folder.join(list)).collect(),
         reference,
-        at_once: section.at_once,
-        single: section.single,
+        at_once,
+        single: section.single.unwrap_or(false),
         most_jobs: section.most_jobs.unwrap_or(usize::MAX),
     })
+}
+
+/// Checks the quotas of the entities.
+fn quotas(quotas: Vec<u32>, cluster: &Cluster) -> Result<Vec<(u32, u32)>> {
+    let all: u32 = cluster.capacity().iter().sum();
+    let sum: u64 = quotas.iter().map(|&quota| u64::from(quota)).sum();
+    if sum > u64::from(all) {
+        let expected = format!("quotas with a sum of at most the {all} accelerators of `machines`");
+        return Err(Error::plan("accelerators.quotas", format!("{quotas:?}"), expected));
+    }
+    Ok((0u32..).zip(quotas).collect())
+}
+
+/// Checks the parameters of Shockwave.
+fn shockwave(file: ShockwaveFile) -> Result<ShockwaveOptions> {
+    let defaults = ShockwaveOptions::default();
+    let options = ShockwaveOptions {
+        rounds: file.rounds.unwrap_or(defaults.rounds),
+        replan: file.replan.unwrap_or(defaults.replan),
+        makespan_weight: file.makespan_weight.unwrap_or(defaults.makespan_weight),
+        lateness_power: file.lateness_power.unwrap_or(defaults.lateness_power),
+        rho: file.rho.unwrap_or(defaults.rho),
+    };
+    let wrong = |key: &str, given: String, expected: String| {
+        Err(Error::plan(format!("accelerators.shockwave.{key}"), given, expected))
+    };
+    let rounds = options.rounds;
+    if !(1..=1000).contains(&rounds) {
+        return wrong("rounds", rounds.to_string(), "a whole number from 1 to 1000".to_owned());
+    }
+    if !(1..=rounds).contains(&options.replan) {
+        let expected = format!("a whole number from 1 to the {rounds} rounds of a window");
+        return wrong("replan", options.replan.to_string(), expected);
+    }
+    if !(0.0..=1e9).contains(&options.makespan_weight) {
+        let expected = "a number from 0 to 1000000000".to_owned();
+        return wrong("makespan_weight", options.makespan_weight.to_string(), expected);
+    }
+    if !(options.rho > 0.0 && options.rho <= 1e6) {
+        return wrong("rho", options.rho.to_string(), "a number above 0 and at most 1000000".to_owned());
+    }
+    if options.lateness_power > 100 {
+        return wrong("lateness_power", options.lateness_power.to_string(), "a whole number from 0 to 100".to_owned());
+    }
+    Ok(options)
 }

@@ -16,7 +16,7 @@ use crate::output::file::WrittenFile;
 use crate::output::gallery::Drawn;
 use crate::output::html::{HtmlColumn, HtmlTable};
 use crate::output::numbers::with_half;
-use crate::output::schema::{AcceleratorJob, AcceleratorRun, Writer};
+use crate::output::schema::{AcceleratorJob, AcceleratorRun, AcceleratorType, Writer};
 use plimsoll_metrics::compare::LEVEL;
 use plimsoll_metrics::{Interval, mean_interval};
 
@@ -31,6 +31,9 @@ pub(super) fn write(
     let rows: Vec<AcceleratorRun> = runs.iter().map(|run| row(plan, run)).collect();
     let made = vec![
         table(plan, folder, |table: &mut Writer<AcceleratorRun>| rows.iter().try_for_each(|row| table.push(row)))?,
+        table(plan, folder, |table: &mut Writer<AcceleratorType>| {
+            runs.iter().try_for_each(|run| types(plan, run).iter().try_for_each(|of| table.push(of)))
+        })?,
         table(plan, folder, |table: &mut Writer<AcceleratorJob>| {
             runs.iter().try_for_each(|run| jobs(plan, run).iter().try_for_each(|job| table.push(job)))
         })?,
@@ -102,10 +105,29 @@ fn row(plan: &AcceleratorPlan, run: &Completed) -> AcceleratorRun {
         lost_s: summary.lost_s,
         rho: rho.map(|rho| [rho.worst, rho.above_1_05, rho.above_1_1]),
         unstable: summary.unstable,
+        paused_s: summary.paused_s,
+        envy: run.outcome.envy.map(|envy| [envy.mean, envy.share]),
+        plan_gap: summary.plan_gap,
     }
 }
 
+fn types(plan: &AcceleratorPlan, run: &Completed) -> Vec<AcceleratorType> {
+    let cluster = &plan.setup.cluster;
+    let seconds = |micros: u64| crate::units::Span(micros).seconds();
+    let one = |(j, accelerators): (usize, u32)| AcceleratorType {
+        policy: plan.setup.policies[run.index.policy].name.to_owned(),
+        jobs_per_hour: run.index.rate.map(|rate| rate as f64 / 1000.0),
+        run: run.index.run as u64,
+        worker_type: cluster.worker_types[j].clone(),
+        accelerators: accelerators.into(),
+        busy_s: [seconds(run.outcome.busy[j]), seconds(run.outcome.overhead[j])],
+        utilisation: run.summary.utilisation[j],
+    };
+    cluster.capacity().into_iter().enumerate().map(one).collect()
+}
+
 fn jobs(plan: &AcceleratorPlan, run: &Completed) -> Vec<AcceleratorJob> {
+    let effective = run.outcome.effective_throughput();
     let one = |(job, outcome): (&plimsoll_rounds::table::TrainingJob, &plimsoll_rounds::simulate::JobOutcome)| {
         AcceleratorJob {
             policy: plan.setup.policies[run.index.policy].name.to_owned(),
@@ -116,6 +138,8 @@ fn jobs(plan: &AcceleratorPlan, run: &Completed) -> Vec<AcceleratorJob> {
             times: [Some(outcome.arrival.0), outcome.start.map(|at| at.0), outcome.completion.map(|at| at.0)],
             ran: outcome.time.iter().map(|span| span.0).sum(),
             counts: [outcome.rounds.into(), outcome.preemptions.into(), outcome.leases.into()],
+            paused: outcome.paused.0,
+            effective: effective[job.id as usize],
         }
     };
     // Jobs that arrive after the end of the run are absent.

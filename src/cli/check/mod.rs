@@ -15,6 +15,7 @@ pub use plan::CheckPlan;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::accelerators::ShareCheck;
 use super::screen::escape_control_characters;
 use super::{Context, Format, pool, threads};
 use crate::error::{Error, Result, each};
@@ -43,6 +44,7 @@ Examples:
   plimsoll check --policy drf --property envy-freeness --domain zeros
   plimsoll check --domain all --effort thorough --format json > matrix.json
   plimsoll check --whole-tasks --on-blocked stop --policy drf
+  plimsoll check --accelerators --property sharing-incentive
   plimsoll check --figure properties.svg"
 )]
 pub struct Args {
@@ -65,6 +67,10 @@ pub struct Args {
     /// Check the policies of the simulation, which allocate whole tasks; this includes your own policies
     #[arg(long)]
     whole_tasks: bool,
+    /// Check the policies for accelerators on rates by job and type (docs/accelerators.md); domains: positive, zeros,
+    /// weighted, wide
+    #[arg(long, conflicts_with_all = ["whole_tasks", "figure"])]
+    accelerators: bool,
     /// With --whole-tasks, when the next task in line does not fit: skip (try the next user) or stop
     #[arg(long, default_value = "skip", requires = "whole_tasks")]
     on_blocked: String,
@@ -104,6 +110,19 @@ struct CheckFindings {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if args.accelerators {
+        let request = ShareCheck {
+            policies: &args.policies,
+            properties: &args.properties,
+            domains: &args.domains,
+            effort: &args.effort,
+            seed: args.seed,
+            write: args.write.as_deref(),
+            jobs: args.jobs,
+            format: args.format,
+        };
+        return super::accelerators::check(&request, context);
+    }
     let picture = args.figure.as_deref().map(Picture::from_path).transpose()?;
     let found = find(args, context)?;
     if let Some(picture) = picture {

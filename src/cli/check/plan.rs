@@ -101,6 +101,7 @@ fn arguments(check: Section) -> Args {
         effort: check.effort.unwrap_or_else(|| "normal".to_owned()),
         seed: check.seed.unwrap_or(1),
         whole_tasks: check.whole_tasks,
+        accelerators: false,
         on_blocked: check.on_blocked.unwrap_or_else(|| "skip".to_owned()),
         write: None,
         figure: None,

@@ -10,7 +10,7 @@ mod quota;
 mod table;
 mod whole;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::printout::Printout;
 use super::{Context, Format, print};
@@ -22,6 +22,7 @@ use crate::output::figure::Data;
 use crate::output::paper::Paper;
 use crate::output::picture::Picture;
 use crate::output::shares::{self, Comparison, Stack};
+use crate::tree::{Node, Place};
 use outcome::Outcome;
 pub use plan::SolvePlan;
 
@@ -35,6 +36,7 @@ pub use plan::SolvePlan;
   plimsoll solve traces/instances/drf-example.toml --policy drf \\
       --whole-tasks --on-blocked stop
   plimsoll solve traces/instances/quota-variants.toml --variant max-min-level
+  plimsoll solve two-types.toml --policy max_min_fairness_perf
   printf '[capacity]\\ncpu = 9\\n[[user]]\\ndemand = { cpu = 1 }\\n' |
       plimsoll solve - --policy maxmin:cpu
 
@@ -81,6 +83,9 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(text) = accelerators(&args.instance)? {
+        return of_accelerators(&text, args, context);
+    }
     let figure = args.figure.as_deref().map(Picture::from_path).transpose()?;
     let paper = Paper::default();
     let drawn = answer(&read::open(&args.instance)?, args, figure.is_some().then_some(&paper), context)?;
@@ -88,6 +93,29 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         (Some(figure), Some((svg, _))) => figure.write(&svg, &context.provenance(figure.path())),
         _ => Ok(()),
     }
+}
+
+/// Returns the text of a plan with a table `[accelerators]`, or `None` if the file is an instance.
+fn accelerators(path: &Path) -> Result<Option<String>> {
+    if path.as_os_str() == "-" || path.extension().is_none_or(|extension| extension != "toml") {
+        return Ok(None);
+    }
+    // Errors of an instance are reported by its reader.
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
+    let tree = Node::toml(&Place::whole_text(path, &text)).unwrap_or_default();
+    Ok(tree.get("accelerators").is_some().then_some(text))
+}
+
+/// Solves a plan with accelerators. Errors: an option for instances is given.
+fn of_accelerators(text: &str, args: &Args, context: &Context) -> Result<()> {
+    let whole = args.whole.given().then_some("--whole-tasks");
+    let figure = args.figure.as_ref().map(|_| "--figure");
+    if let Some(option) = whole.or(figure).or(args.quota.given()) {
+        let problem =
+            format!("{option} is for an instance of [[user]]s or [[group]]s, and this plan has [accelerators]");
+        return Err(Error::Mismatch { problem });
+    }
+    super::accelerators::solve(&args.instance, text, &args.policies, args.format, context)
 }
 
 /// A drawing, and its data.

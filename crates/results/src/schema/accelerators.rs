@@ -31,6 +31,12 @@ pub struct AcceleratorRun {
     pub rho: Option<[f64; 3]>,
     /// Whether the number of active jobs grew until the end.
     pub unstable: bool,
+    /// The time in preemption, summed over jobs, in seconds.
+    pub paused_s: f64,
+    /// The mean envy of active jobs over time, and the share of jobs with envy; `None` for policies without fractions of single jobs.
+    pub envy: Option<[f64; 2]>,
+    /// The largest relative distance of a plan to its upper bound; `None` for policies that do not plan.
+    pub plan_gap: Option<f64>,
 }
 
 impl TableRow for AcceleratorRun {
@@ -69,6 +75,24 @@ impl TableRow for AcceleratorRun {
             C::float("rho_above_105", "share of jobs above 1.05", |of| Some(of.rho?[1])).lower(),
             C::float("rho_above_110", "share of jobs above 1.1", |of| Some(of.rho?[2])).lower(),
             C::int("unstable", "1 if the number of active jobs grew until the end", |of| Some(of.unstable.into())),
+            C::seconds("paused_s", "time in preemption, between two rounds of a job, summed over jobs", |of| {
+                Some(of.paused_s)
+            })
+            .lower(),
+            C::float(
+                "envy_mean",
+                "mean relative gain of active jobs from another job's fractions, over time; null for policies without fractions of \
+                 single jobs",
+                |of| Some(of.envy?[0]),
+            )
+            .lower(),
+            C::float("envy_share", "share of active jobs with a gain above 0.001, over time", |of| Some(of.envy?[1])).lower(),
+            C::float(
+                "plan_gap",
+                "largest relative distance of a plan to its upper bound; null for policies that do not plan",
+                |of| of.plan_gap,
+            )
+            .lower(),
         ]
     }
 }
@@ -92,6 +116,10 @@ pub struct AcceleratorJob {
     pub ran: u64,
     /// The rounds, preemptions and kept leases.
     pub counts: [u64; 3],
+    /// The time between its rounds in which other jobs ran, in microseconds.
+    pub paused: u64,
+    /// The iterations per second from arrival to completion, or to the end of the run.
+    pub effective: f64,
 }
 
 impl TableRow for AcceleratorJob {
@@ -114,6 +142,52 @@ impl TableRow for AcceleratorJob {
             C::int("rounds", "rounds with it", |of| Some(of.counts[0])),
             C::int("preemptions", "pauses before it was complete", |of| Some(of.counts[1])).lower(),
             C::int("leases", "rounds with the accelerators of the round before", |of| Some(of.counts[2])).higher(),
+            C::micros("paused_us", "time in preemption, between two of its rounds", |of| Some(of.paused)),
+            C::float(
+                "iterations_per_s",
+                "iterations per second from arrival to completion, or to the end of the run",
+                |of| Some(of.effective),
+            )
+            .higher(),
+        ]
+    }
+}
+
+/// A worker type in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceleratorType {
+    /// The policy.
+    pub policy: String,
+    /// The jobs per hour; `None` if the list states arrivals.
+    pub jobs_per_hour: Option<f64>,
+    /// The number of the list of jobs.
+    pub run: u64,
+    /// The worker type.
+    pub worker_type: String,
+    /// Its accelerators.
+    pub accelerators: u64,
+    /// Accelerator time in use, and the part of it that overhead used, in seconds.
+    pub busy_s: [f64; 2],
+    /// The share of its accelerator time in use.
+    pub utilisation: f64,
+}
+
+impl TableRow for AcceleratorType {
+    type Of<'a> = AcceleratorType;
+
+    const TABLE: &'static str = "accelerator_types";
+
+    fn columns() -> Vec<Column<ColumnValue<Self>>> {
+        type C = Column<ColumnValue<AcceleratorType>>;
+        vec![
+            C::text("policy", "the policy", |of| Some(&of.policy)),
+            C::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |of| of.jobs_per_hour),
+            C::int("run", "number of the list of jobs, from 0", |of| Some(of.run)),
+            C::text("worker_type", "the worker type", |of| Some(&of.worker_type)),
+            C::int("accelerators", "accelerators of the type", |of| Some(of.accelerators)),
+            C::seconds("busy_s", "accelerator time in use", |of| Some(of.busy_s[0])),
+            C::seconds("overhead_s", "the part of it that preemptions used", |of| Some(of.busy_s[1])).lower(),
+            C::float("utilisation", "share of the type's accelerator time in use", |of| Some(of.utilisation)).higher(),
         ]
     }
 }

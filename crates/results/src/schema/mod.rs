@@ -21,7 +21,7 @@ mod over_time;
 mod own;
 mod tasks;
 
-pub use accelerators::{AcceleratorJob, AcceleratorRun};
+pub use accelerators::{AcceleratorJob, AcceleratorRun, AcceleratorType};
 pub use decisions::Decided;
 pub use distributions::{BinRow, DemandKind, Quantile};
 pub use failover::{Fated, Recovered};

@@ -88,6 +88,14 @@ impl Mechanism {
         picking.selected
     }
 
+    /// Returns the entry of an active job alone on a type, as a selection, for policies that choose jobs themselves.
+    pub fn selected_alone(&self, id: u32, worker_type: usize) -> Option<SelectedEntry> {
+        let own = |entry: &super::Entry| entry.alive && entry.members == [id, NONE];
+        let at = self.entries.iter().position(own)?;
+        let scale = self.entries[at].scale;
+        Some(SelectedEntry { entry: at as u32, members: [id, NONE], scale, worker_type, has_target: true })
+    }
+
     /// Selects in order of priority over all types.
     fn select_globally(&self, order: &[usize], picking: &mut Picking<'_>) {
         let mut all: Vec<(u32, usize)> = Vec::new();

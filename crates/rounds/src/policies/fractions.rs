@@ -154,6 +154,27 @@ pub fn proportional_rates(view: &View<'_>) -> Vec<f64> {
     (0..view.jobs.len()).map(rate).collect()
 }
 
+/// Returns the rates of a feasible allocation of single jobs in which each job has at least its rate of `rates`, less 0.001 %, with the
+/// largest sum of rates relative to each job's fastest type.
+///
+/// The reduction keeps an interior of the feasible points, which an interior-point method requires. Errors: a solver that does not
+/// converge, such as for rates that no allocation reaches.
+pub fn improvement(view: &View<'_>, rates: &[f64]) -> Result<Vec<f64>> {
+    let n = view.capacity.len();
+    let rate = |job: usize, j: usize| view.rate(job, j);
+    let fastest = |job: usize| (0..n).map(|j| view.rate(job, j)).fold(f64::MIN_POSITIVE, f64::max);
+    let value = |job: usize, j: usize| view.rate(job, j) / fastest(job);
+    let need = |&rate: &f64| (rate > 0.0).then_some(Need { base: rate * (1.0 - 1e-5), slope: 0.0 });
+    let needs = rates.iter().map(need).collect();
+    // Jobs with equal needs may have different rates.
+    let label = |job: usize| job as u64;
+    let model =
+        Model { needs, rate: &rate, value: Some(&value), level: false, packing: false, label: &label, accepted: 1e-6 };
+    let solved = model.solve(view)?;
+    let own = |job: usize| (0..n).map(|j| view.rate(job, j) * solved.alone[job * n + j]).sum();
+    Ok((0..rates.len()).map(own).collect())
+}
+
 /// Returns the isolated allocation of a job of scale `scale` among `jobs`: `W_j / (m s)`, cut to a sum of 1.
 pub(super) fn isolated(capacity: &[u32], jobs: usize, scale: u32) -> Vec<f64> {
     let part = |&count: &u32| f64::from(count) / (jobs as f64 * f64::from(scale));

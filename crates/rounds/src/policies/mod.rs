@@ -11,15 +11,17 @@ mod fractions;
 mod gandiva;
 mod makespan;
 mod max_min;
+pub mod shockwave;
+mod users;
 mod water_filling;
 
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::Time;
+use plimsoll_base::units::{Span, Time};
 
 use crate::mechanism::Targets;
-use crate::table::Rates;
+use crate::table::{Rates, TrainingJob};
 
-pub use fractions::{Fractions, isolated_rates, proportional_rates};
+pub use fractions::{Fractions, improvement, isolated_rates, proportional_rates};
 pub use makespan::makespan;
 pub use max_min::max_min;
 pub use water_filling::{Bottlenecks, Within, water_fill};
@@ -78,10 +80,50 @@ impl View<'_> {
 pub trait Policy {
     /// Computes the fractions of the active jobs. Errors: [`Error::NotConverged`] of a solver, or an input outside the policy's model.
     fn targets(&mut self, view: &View<'_>) -> Result<Targets>;
+
+    /// Receives facts that a policy may store before the first round.
+    fn prepare(&mut self, _run: &RunFacts<'_>) {}
+
+    /// Returns whether the policy chooses the jobs of each round itself. Then the mechanism only places them.
+    fn plans(&self) -> bool {
+        false
+    }
+
+    /// Chooses the jobs of round `round`, for a policy that plans. The jobs of a worker type fit on it together.
+    ///
+    /// Errors: as [`Policy::targets`].
+    fn choose(&mut self, _view: &View<'_>, _round: u64) -> Result<RoundChoice> {
+        Ok(RoundChoice::default())
+    }
+
+    /// Receives the length of a micro-task that a chosen job completed.
+    fn charge(&mut self, _job: &ActiveJob, _worker_type: usize, _length: Span) {}
+}
+
+/// The facts of a run that are known before its first round.
+#[derive(Clone, Copy, Debug)]
+pub struct RunFacts<'a> {
+    /// All jobs of the list.
+    pub jobs: &'a [TrainingJob],
+    /// The rates.
+    pub rates: &'a Rates,
+    /// The length of a round.
+    pub round: Span,
+}
+
+/// The jobs of a round.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoundChoice {
+    /// Their ids, ascending, with their worker types.
+    pub jobs: Vec<(u32, usize)>,
+    /// Whether a plan was computed for this round.
+    pub planned: bool,
+    /// The objective of a new plan and its upper bound.
+    pub gap: Option<(f64, f64)>,
 }
 
 /// Options of policies: choices of the published programs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PolicyOptions {
     /// The seed of the run.
     pub seed: u64,
@@ -95,6 +137,10 @@ pub struct PolicyOptions {
     pub allox_share_milli: u32,
     /// Gandiva: a pair ends when its sum of relative rates falls below this threshold (published: 1).
     pub gandiva_threshold: f64,
+    /// The parameters of Shockwave.
+    pub shockwave: shockwave::ShockwaveOptions,
+    /// The quotas of entities in accelerators, as (entity, accelerators). Empty: all accelerators are divided equally.
+    pub quotas: Vec<(u32, u32)>,
 }
 
 impl Default for PolicyOptions {
@@ -106,6 +152,8 @@ impl Default for PolicyOptions {
             fifo_type: FifoType::Published,
             allox_share_milli: 1000,
             gandiva_threshold: 1.0,
+            shockwave: shockwave::ShockwaveOptions::default(),
+            quotas: Vec::new(),
         }
     }
 }
@@ -164,9 +212,13 @@ pub const POLICIES: &[&PolicyRow] = &[
     &cost::COST_SLO,
     &allox::ALLOX,
     &gandiva::GANDIVA,
+    &shockwave::SHOCKWAVE,
     &closed::GANDIVA_FAIR,
     &closed::ISOLATED,
     &closed::PROPORTIONAL,
+    &users::DRF,
+    &users::QUOTA,
+    &users::KARMA,
 ];
 
 /// Returns the row of a policy. Errors: [`Error::Plan`] with the accepted names.

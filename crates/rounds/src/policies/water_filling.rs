@@ -2,7 +2,7 @@
 //!
 //! Levels rise together, each in proportion to its weight, until jobs are at their limit (*bottlenecks*); the others continue. Each step is
 //! a linear program. The center of its optima decides which active jobs are bottlenecks: a requirement without surplus at the center has no
-//! surplus in any optimum.
+//! surplus in any optimum. Jobs that end at the limit of their own time, before a type is full, end together (`at_own_limits`).
 
 use plimsoll_base::error::Result;
 
@@ -17,6 +17,8 @@ const SURPLUS: f64 = 1e-5;
 /// The relative reduction of reached levels in later steps. Without it the feasible points would have no interior, which an
 /// interior-point method requires. (The published program uses 10^-5 as slack.) The larger amounts follow if the method does not converge.
 const RELAXED: [f64; 3] = [1e-5, 1e-4, 1e-3];
+/// A job is at the limit of its own time if its level is within this relative distance.
+const OWN_LIMIT: f64 = 1e-4;
 /// A bottleneck has at most this multiple of the least surplus.
 const SPREAD: f64 = 2.0;
 
@@ -110,6 +112,18 @@ pub fn water_fill(
     entity_weight: &dyn Fn(u32) -> f64,
     bottlenecks: Bottlenecks,
 ) -> Result<(Fractions, Vec<f64>)> {
+    fill(view, aware, within, (weights, entity_weight), bottlenecks, true)
+}
+
+/// Fills levels as [`water_fill`]. Without `together` each step ends at the first job that reaches a limit: the reference implementation.
+pub(super) fn fill(
+    view: &View<'_>,
+    aware: bool,
+    within: Within,
+    (weights, entity_weight): (&[f64], &dyn Fn(u32) -> f64),
+    bottlenecks: Bottlenecks,
+    together: bool,
+) -> Result<(Fractions, Vec<f64>)> {
     check_rates(view)?;
     let m = view.jobs.len();
     let norm = if aware { proportional_rates(view) } else { vec![1.0; m] };
@@ -117,9 +131,17 @@ pub fn water_fill(
     let mut level = vec![0.0; m];
     let mut last = vec![false; m];
     let mut fractions = Fractions::zero(m, view.capacity.len());
+    // Whether the last step ended only jobs at the limit of their own time. The next ones are then found together.
+    let mut own_limits = false;
     while last.iter().any(|last| !last) {
         let current = current_weights(view, within, weights, entity_weight, &last);
         let step = |at: usize| current[at] / f64::from(view.jobs[at].scale);
+        if std::mem::take(&mut own_limits) {
+            let ended = at_own_limits(view, &rate, &norm, &current, (&mut level, &mut last), aware)?;
+            if let Some(all) = ended {
+                return Ok((all, level));
+            }
+        }
         // Identical jobs with the same level and weight are one class.
         let key = |at: usize| u64::from(if aware { view.jobs[at].kind } else { 0 });
         let needs = |relaxed: f64| -> Vec<Option<Need>> {
@@ -138,6 +160,7 @@ pub fn water_fill(
         };
         fractions = solved(RELAXED[0]).or_else(|_| solved(RELAXED[1])).or_else(|_| solved(RELAXED[2]))?;
         let mut found = false;
+        own_limits = together && within == Within::Flat && bottlenecks == Bottlenecks::Intended;
         let least = (0..m)
             .filter(|&at| current[at] > 0.0 && !last[at])
             .map(|at| fractions.surplus[at])
@@ -148,6 +171,7 @@ pub fn water_fill(
                 let limit = SURPLUS.max(least * SPREAD);
                 if bottlenecks == Bottlenecks::Published || fractions.surplus[at] <= limit {
                     (last[at], found) = (true, true);
+                    own_limits &= level[at] >= fastest(view, &rate, at) / norm[at] * (1.0 - OWN_LIMIT);
                 }
             }
         }
@@ -156,6 +180,69 @@ pub fn water_fill(
         }
     }
     Ok((fractions, level))
+}
+
+/// Returns the largest rate of a job.
+fn fastest(view: &View<'_>, rate: &dyn Fn(usize, usize) -> f64, at: usize) -> f64 {
+    let usable = (0..view.capacity.len()).filter(|&j| view.capacity[j] >= view.jobs[at].scale);
+    usable.map(|j| rate(at, j)).fold(0.0, f64::max)
+}
+
+/// Ends all jobs that reach the limit of their own time, all time on the fastest type, before a type is full.
+///
+/// A step of water filling ends at the first such job, so jobs with distinct rates would need a step each. Here the jobs are sorted by the
+/// step length at which they reach their limits, and bisection finds the largest number of jobs that can do so together: a program
+/// states whether these jobs at their limits and all others at the same step length are feasible. Returns the fractions if all jobs end.
+fn at_own_limits(
+    view: &View<'_>,
+    rate: &dyn Fn(usize, usize) -> f64,
+    norm: &[f64],
+    current: &[f64],
+    (level, last): (&mut [f64], &mut [bool]),
+    aware: bool,
+) -> Result<Option<Fractions>> {
+    let step = |at: usize| current[at] / f64::from(view.jobs[at].scale);
+    let limit = |at: usize| fastest(view, rate, at) / norm[at];
+    let length = |at: usize| (limit(at) - level[at]).max(0.0) / step(at);
+    let mut order: Vec<(f64, usize)> =
+        (0..level.len()).filter(|&at| current[at] > 0.0 && !last[at]).map(|at| (length(at), at)).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let label = |at: usize| u64::from(if aware { view.jobs[at].kind } else { 0 });
+    let reached = |ended: usize| -> Vec<f64> {
+        let mut reached = level.to_vec();
+        for (rank, &(own, at)) in order.iter().enumerate() {
+            let common = order[ended - 1].0;
+            reached[at] = if rank < ended { limit(at) } else { level[at] + step(at) * common.min(own) };
+        }
+        reached
+    };
+    let feasible = |ended: usize| -> Result<Option<Fractions>> {
+        let need = |(level, norm): (f64, &f64)| {
+            let slope = level * norm * (1.0 - RELAXED[0]);
+            (slope > 0.0).then_some(Need { base: 0.0, slope })
+        };
+        let needs = reached(ended).into_iter().zip(norm).map(need).collect();
+        let (value, accepted) = (None, RELAXED[0] / 10.0);
+        let solved = Model { needs, rate, value, level: true, packing: false, label: &label, accepted }.solve(view)?;
+        Ok((solved.level >= 1.0).then_some(solved))
+    };
+    // The first `low` jobs can end, more than `high` cannot.
+    let (mut low, mut high, mut found) = (0, order.len(), None);
+    let mut middle = high;
+    while low < high {
+        match feasible(middle)? {
+            Some(fractions) => (low, found) = (middle, Some(fractions)),
+            None => high = middle - 1,
+        }
+        middle = low + (high - low).div_ceil(2);
+    }
+    if low == 0 {
+        return Ok(None);
+    }
+    let reached = reached(low);
+    level.copy_from_slice(&reached);
+    order[..low].iter().for_each(|&(_, at)| last[at] = true);
+    Ok(found.filter(|_| last.iter().all(|last| *last)))
 }
 
 /// Returns the weight of each job in the next step; 0 for final jobs.

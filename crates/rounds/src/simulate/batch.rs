@@ -10,17 +10,7 @@ use std::collections::HashMap;
 use plimsoll_base::error::{Error, Result};
 
 use crate::policies::ActiveJob;
-use crate::table::{Rates, TrainingJob};
-
-/// Examples in the data set of each model (Shockwave, `utils.py`).
-const DATASETS: &[(&str, u64)] = &[
-    ("resnet18", 50_000),
-    ("resnet50", 100_000),
-    ("transformer", 10_000),
-    ("lm", 59_675),
-    ("recommendation", 117_907),
-    ("cyclegan", 6_287),
-];
+use crate::table::{Rates, TrainingJob, dataset, models, split_batch};
 
 const MICRO: u64 = 1_000_000;
 
@@ -70,17 +60,11 @@ pub(super) struct Batches {
     states: HashMap<u32, BatchState>,
 }
 
-/// Splits `lm-10` into the model and the batch size.
-fn split(job_type: &str) -> Option<(&str, u32)> {
-    let (model, batch) = job_type.rsplit_once('-')?;
-    Some((model, batch.parse().ok().filter(|&batch| batch > 0)?))
-}
-
 impl Batches {
     /// Returns the kinds (type and scale) that jobs may change to.
     pub fn kinds(jobs: &[TrainingJob]) -> Vec<(String, u32)> {
         let of_job = |job: &TrainingJob| {
-            let model = split(&job.job_type).map_or("", |(model, _)| model).to_owned();
+            let model = split_batch(&job.job_type).map_or("", |(model, _)| model).to_owned();
             batches(job).into_iter().map(move |batch| (format!("{model}-{batch}"), job.scale)).collect::<Vec<_>>()
         };
         jobs.iter().filter(|job| job.phases.len() > 1).flat_map(of_job).collect()
@@ -90,15 +74,14 @@ impl Batches {
     pub fn new(jobs: &[TrainingJob], rates: &Rates) -> Result<Batches> {
         let mut states = HashMap::new();
         for job in jobs.iter().filter(|job| job.phases.len() > 1) {
-            let parts = split(&job.job_type);
-            let dataset = parts.and_then(|(model, _)| DATASETS.iter().find(|(name, _)| *name == model));
-            let (Some((model, batch)), Some((_, dataset))) = (parts, dataset) else {
-                let names: Vec<&str> = DATASETS.iter().map(|(name, _)| *name).collect();
+            let parts = split_batch(&job.job_type);
+            let examples = parts.and_then(|(model, _)| dataset(model));
+            let (Some((model, batch)), Some(dataset)) = (parts, examples) else {
                 let problem = format!(
                     "job {}: '{}' has no batch size or data set; with batch_sizes expected MODEL-BATCH of {}",
                     job.id,
                     job.job_type,
-                    names.join(", ")
+                    models().join(", ")
                 );
                 return Err(Error::Mismatch { problem });
             };
@@ -109,7 +92,7 @@ impl Batches {
             let state = BatchState {
                 phases: job.phases.iter().map(|phase| (phase.batch, phase.epochs)).collect(),
                 gradual: job.gradual,
-                dataset: *dataset,
+                dataset,
                 kinds,
                 current: batch,
                 pending: None,

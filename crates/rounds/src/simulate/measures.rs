@@ -50,6 +50,10 @@ pub struct RoundSummary {
     pub lost_s: f64,
     /// Preemptions, summed over jobs.
     pub preemptions: u64,
+    /// Time in preemption, from the end of a job's round to the start of its next one, summed over jobs.
+    pub paused_s: f64,
+    /// The largest distance of a plan to its upper bound, relative to the bound; `None` without plans.
+    pub plan_gap: Option<f64>,
     /// Lease extensions divided by the jobs of the previous round that were active.
     pub lease_extension: f64,
     /// Whether the number of active jobs grew while jobs arrived: its mean in the last quarter of the computations exceeds that of the second
@@ -111,6 +115,12 @@ impl RoundOutcome {
                 / all
                 / end,
             lost_s: self.jobs.iter().map(|job| job.lost.seconds()).sum(),
+            paused_s: self.jobs.iter().map(|job| job.paused.seconds()).sum(),
+            plan_gap: self
+                .plans
+                .iter()
+                .map(|(value, bound)| (bound - value).max(0.0) / bound.abs().max(1e-9))
+                .reduce(f64::max),
             preemptions: self.jobs.iter().map(|job| u64::from(job.preemptions)).sum(),
             lease_extension: self.leases[0] as f64 / self.leases[1].max(1) as f64,
             unstable: self.is_unstable(),
@@ -141,7 +151,8 @@ impl RoundOutcome {
     pub fn effective_throughput(&self) -> Vec<f64> {
         let rate = |job: &super::JobOutcome| {
             let end: Time = job.completion.unwrap_or(self.end);
-            job.done as f64 / 1e6 / end.since(job.arrival).seconds().max(1e-6)
+            // A job may arrive after the end of the run.
+            job.done as f64 / 1e6 / Span(end.0.saturating_sub(job.arrival.0)).seconds().max(1e-6)
         };
         self.jobs.iter().map(rate).collect()
     }

@@ -17,9 +17,10 @@ use plimsoll_base::units::{Span, Time};
 
 use crate::mechanism::{
     Cluster, Mechanism, NONE, NewJobs, Options, OverheadWhen, Placed, Placement, RoundEnd, SelectedEntry,
-    SelectionRules, TypeOrder,
+    SelectionRules, Targets, TypeOrder,
 };
-use crate::policies::{ActiveJob, Policy, PolicyOptions, PolicyRow, View};
+use crate::policies::{ActiveJob, Policy, PolicyOptions, PolicyRow, RunFacts, View};
+use crate::properties::envies;
 use crate::random::PythonRandom;
 use crate::table::{Rates, Throughputs, TrainingJob};
 
@@ -69,6 +70,8 @@ pub struct JobOutcome {
     pub leases: u32,
     /// The progress lost to overhead.
     pub lost: Span,
+    /// The time in preemption: between the end of a round of the job and the start of its next one.
+    pub paused: Span,
 }
 
 /// The result of a run.
@@ -90,14 +93,29 @@ pub struct RoundOutcome {
     pub overhead: Vec<u64>,
     /// The number of active jobs at each reset, with its time.
     pub queue: Vec<(Time, u32)>,
+    /// Envy over time; `None` for policies with space sharing or without fractions.
+    pub envy: Option<EnvyOverTime>,
+    /// The plans of a policy that plans: objective and upper bound.
+    pub plans: Vec<(f64, f64)>,
     /// The ids of the jobs of each round, ascending, if recorded.
     pub schedule: Vec<Vec<u32>>,
+}
+
+/// The envy of active jobs, averaged over the time between computations of fractions.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EnvyOverTime {
+    /// The mean envy of a job, see [`envies`].
+    pub mean: f64,
+    /// The share of jobs with an envy above 0.001.
+    pub share: f64,
 }
 
 /// An active job and its progress.
 struct Active {
     view: ActiveJob,
     last_round: Option<u64>,
+    /// The end of its last round.
+    until: Time,
 }
 
 struct RoundRun<'a> {
@@ -114,6 +132,12 @@ struct RoundRun<'a> {
     next: usize,
     now: Time,
     unfinished: usize,
+    /// The envy since the last computation of fractions, and its integral over time.
+    envy: EnvyOverTime,
+    envy_sum: EnvyOverTime,
+    /// The time of the last computation, and the time that the integral covers, in seconds.
+    envy_from: Option<Time>,
+    envy_s: f64,
     outcome: RoundOutcome,
 }
 
@@ -141,9 +165,17 @@ pub fn simulate_interruptible(
             run.now = job.arrival;
             continue;
         }
-        run.reset()?;
-        run.round()?;
+        if run.policy.plans() {
+            run.planned_round()?;
+        } else {
+            run.reset()?;
+            run.round()?;
+        }
     }
+    run.add_envy(None);
+    let seconds = run.envy_s;
+    run.outcome.envy = (seconds > 0.0)
+        .then(|| EnvyOverTime { mean: run.envy_sum.mean / seconds, share: run.envy_sum.share / seconds });
     run.outcome.end = run.now;
     run.outcome.resets = run.mechanism.resets();
     Ok(run.outcome)
@@ -189,10 +221,12 @@ impl<'a> RoundRun<'a> {
             overhead: vec![0; types],
             ..RoundOutcome::default()
         };
+        let mut policy = (row.create)(&setup.policy);
+        policy.prepare(&RunFacts { jobs: setup.jobs, rates: &rates, round: setup.options.round });
         Ok(RoundRun {
             mechanism: Mechanism::new(types, &setup.options, row.packing),
             placement: Placement::default(),
-            policy: (row.create)(&setup.policy),
+            policy,
             shuffler: PythonRandom::new(setup.options.seed + 5),
             active: Vec::new(),
             next: 0,
@@ -203,6 +237,10 @@ impl<'a> RoundRun<'a> {
             rates,
             batches,
             capacity,
+            envy: EnvyOverTime::default(),
+            envy_sum: EnvyOverTime::default(),
+            envy_from: None,
+            envy_s: 0.0,
             outcome,
         })
     }
@@ -224,10 +262,25 @@ impl<'a> RoundRun<'a> {
                 done: 0,
                 deadline,
             };
-            self.active.push(Active { view, last_round: None });
+            self.active.push(Active { view, last_round: None, until: self.now });
             self.mechanism.add(job.id, kind, job.scale);
             self.next += 1;
         }
+    }
+
+    /// Runs the jobs that the policy chooses.
+    fn planned_round(&mut self) -> Result<()> {
+        let jobs: Vec<ActiveJob> = self.active.iter().map(|active| active.view).collect();
+        let view = View { now: self.now, jobs: &jobs, rates: &self.rates, capacity: &self.capacity };
+        let choice = self.policy.choose(&view, self.outcome.rounds)?;
+        if choice.planned || self.mechanism.next_reset().is_some() {
+            self.mechanism.reset(self.now, &Targets::zero(jobs.len(), self.capacity.len()));
+            self.outcome.queue.push((self.now, jobs.len() as u32));
+        }
+        self.outcome.plans.extend(choice.gap);
+        let selected: Vec<SelectedEntry> =
+            choice.jobs.iter().filter_map(|&(id, j)| self.mechanism.selected_alone(id, j)).collect();
+        if selected.is_empty() { self.wait() } else { self.run_selected(&selected) }
     }
 
     fn reset(&mut self) -> Result<()> {
@@ -237,9 +290,28 @@ impl<'a> RoundRun<'a> {
         let jobs: Vec<ActiveJob> = self.active.iter().map(|active| active.view).collect();
         let view = View { now: self.now, jobs: &jobs, rates: &self.rates, capacity: &self.capacity };
         let targets = self.policy.targets(&view)?;
+        let envy = (!self.row.packing).then(|| {
+            let envies = envies(&view, &targets);
+            let count = envies.len().max(1) as f64;
+            let above = envies.iter().filter(|envy| **envy > 1e-3).count() as f64;
+            EnvyOverTime { mean: envies.iter().sum::<f64>() / count, share: above / count }
+        });
+        self.add_envy(envy);
         self.mechanism.reset(self.now, &targets);
         self.outcome.queue.push((self.now, jobs.len() as u32));
         Ok(())
+    }
+
+    /// Adds the time since the last computation of fractions to the mean of the envy, and stores that of the new fractions.
+    fn add_envy(&mut self, next: Option<EnvyOverTime>) {
+        if let Some(from) = self.envy_from {
+            let seconds = self.now.since(from).seconds();
+            self.envy_sum.mean += self.envy.mean * seconds;
+            self.envy_sum.share += self.envy.share * seconds;
+            self.envy_s += seconds;
+        }
+        self.envy_from = next.map(|_| self.now);
+        self.envy = next.unwrap_or_default();
     }
 
     /// Returns the order of the worker types in this round.
@@ -262,11 +334,13 @@ impl<'a> RoundRun<'a> {
         if self.setup.options.new_jobs == NewJobs::Wait {
             selected.retain(|selected| selected.has_target);
         }
-        if selected.is_empty() {
-            return self.wait();
-        }
+        if selected.is_empty() { self.wait() } else { self.run_selected(&selected) }
+    }
+
+    /// Places and runs a selection, and advances the clock to the end of the round.
+    fn run_selected(&mut self, selected: &[SelectedEntry]) -> Result<()> {
         self.count_leases_possible();
-        let placed = self.placement.place(self.setup.cluster, &selected);
+        let placed = self.placement.place(self.setup.cluster, selected);
         let mut longest = Span(0);
         let mut completed = Vec::new();
         for placed in &placed {
@@ -280,6 +354,11 @@ impl<'a> RoundRun<'a> {
         }
         let length = if self.setup.options.round_end == RoundEnd::Fixed { self.setup.options.round } else { longest };
         self.now = Time(self.now.0 + length.0);
+        for active in &mut self.active {
+            if active.last_round == Some(self.outcome.rounds) {
+                active.until = self.now;
+            }
+        }
         self.complete(&completed);
         self.change_batches(&placed);
         self.outcome.rounds += 1;
@@ -335,6 +414,7 @@ impl<'a> RoundRun<'a> {
             let task = MicroTask { iterations: task.iterations - lost, ..task };
             if active.last_round.is_some_and(|last| last + 1 < self.outcome.rounds) {
                 job.preemptions += 1;
+                job.paused = Span(job.paused.0 + self.now.since(active.until).0);
             }
             if lost > 0 {
                 job.lost = Span(job.lost.0 + self.setup.options.overhead.lost.0);
@@ -342,6 +422,7 @@ impl<'a> RoundRun<'a> {
                     self.setup.options.overhead.lost.0 * u64::from(scale) / count as u64;
             }
             active.last_round = Some(self.outcome.rounds);
+            self.policy.charge(&active.view, worker_type, task.length);
             active.view.remaining -= task.iterations;
             active.view.done += task.iterations;
             job.done = active.view.done;

@@ -67,7 +67,8 @@ fn run(jobs: &str, name: &str, options: Options) -> RoundOutcome {
 #[test]
 fn every_policy_completes_all_jobs() {
     let (_, jobs) = read(TABLE, JOBS);
-    for row in POLICIES {
+    // Shockwave has one worker type; its runs are tested below.
+    for row in POLICIES.iter().filter(|row| row.name != "shockwave") {
         let outcome = run(JOBS, row.name, Options::default());
         for (job, own) in jobs.iter().zip(&outcome.jobs) {
             let end = own.completion.expect(row.name);
@@ -84,6 +85,60 @@ fn every_policy_completes_all_jobs() {
         assert_eq!(summary.completed, 7);
         assert!(summary.quantiles_s.is_sorted() && summary.mean_utilisation <= 1.0 && !summary.unstable);
     }
+}
+
+/// Shockwave on one worker type: all jobs complete, wide jobs and an idle period included, and plans are near their bounds.
+#[test]
+fn a_policy_that_plans_completes_all_jobs() {
+    let (table, jobs) = read(TABLE, JOBS);
+    let cluster = Cluster::single(&["v100"], &[2]);
+    let options = Options::shockwave();
+    let setup = RoundSetup {
+        jobs: &jobs,
+        table: &table,
+        cluster: &cluster,
+        options,
+        policy: PolicyOptions::default(),
+        window: None,
+        log_rounds: true,
+    };
+    let row = policy("shockwave").expect("a policy");
+    let outcome = simulate(&setup, row).expect("a run");
+    assert!(jobs.iter().zip(&outcome.jobs).all(|(job, own)| own.completion.is_some() && own.done == job.iterations));
+    assert!(outcome.plans.len() as u64 == outcome.resets && outcome.resets < outcome.rounds);
+    assert!(outcome.plans.iter().all(|(value, bound)| value <= bound));
+    // A round with a waiting job that fits leaves no accelerator idle.
+    let wide = |id: &u32| jobs[*id as usize].scale;
+    assert!(outcome.schedule[1..8].iter().all(|round| round.iter().map(wide).sum::<u32>() == 2), "{outcome:?}");
+    assert_eq!(outcome, simulate(&setup, row).expect("a run"), "two runs differ");
+}
+
+/// Two jobs take turns on one accelerator: each is paused while the other one runs, and neither envies the other.
+#[test]
+fn pauses_and_envy_are_measured() {
+    let (table, jobs) = read(TABLE, "arrival_s,job_type,iterations\n0,lm-10,37800\n0,lm-10,37800\n");
+    let cluster = Cluster::single(&["v100"], &[1]);
+    let setup = RoundSetup {
+        jobs: &jobs,
+        table: &table,
+        cluster: &cluster,
+        options: Options::default(),
+        policy: PolicyOptions::default(),
+        window: None,
+        log_rounds: true,
+    };
+    let outcome = simulate(&setup, policy("max_min_fairness_perf").expect("a policy")).expect("a run");
+    // 10 rounds of 360 s each, in turns: the first job pauses 9 times.
+    assert_eq!(outcome.jobs[0].preemptions, 9);
+    assert_eq!((outcome.jobs[0].paused, outcome.jobs[1].paused), (Span(9 * 360_000_000), Span(9 * 360_000_000)));
+    assert_eq!(outcome.summary(&cluster, JobWindow { from: 0, to: 2 }).paused_s, 6480.0);
+    let envy = outcome.envy.expect("fractions");
+    assert!(envy.mean < 1e-6 && envy.share == 0.0, "{envy:?}");
+    // First in, first out: the second job has no time while the first runs, and envies it.
+    let outcome = simulate(&setup, policy("fifo").expect("a policy")).expect("a run");
+    let envy = outcome.envy.expect("fractions");
+    assert!((0.2..0.3).contains(&envy.mean) && envy.mean == envy.share, "{envy:?}");
+    assert_eq!(outcome.jobs[1].paused, Span(0));
 }
 
 /// One job alone: its completion is the sum of the lengths of its micro-tasks, and the round after an idle period begins at its arrival.

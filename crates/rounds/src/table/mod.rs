@@ -1,5 +1,6 @@
 //! Throughput tables and lists of jobs: readers with located errors, and the rates of a workload.
 
+mod epochs;
 mod header;
 mod jobs;
 mod rates;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows::{InputRow, InputRows, Separator};
 
+pub use epochs::{EpochProfile, dataset, models, split_batch};
 use header::CsvHeader;
 pub use jobs::{Arrivals, BatchPhase, JobOptions, Slo, TrainingJob, read_jobs};
 pub use rates::{PairRate, Rates};

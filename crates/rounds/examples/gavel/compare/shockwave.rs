@@ -77,6 +77,17 @@ pub fn shockwave(
                 writeln!(out, "shockwave {label}: published {value:.4}, ours {ours:.4}, {verdict}, {seconds:.2} s")?;
             }
         }
+        if !outcome.plans.is_empty() {
+            let gaps: Vec<f64> =
+                outcome.plans.iter().map(|(value, bound)| (bound - value) / bound.abs().max(1e-9)).collect();
+            let exact = gaps.iter().filter(|gap| **gap <= 1e-12).count();
+            let (mean, most) = (gaps.iter().sum::<f64>() / gaps.len() as f64, gaps.iter().copied().fold(0.0, f64::max));
+            writeln!(
+                out,
+                "shockwave {name}: {exact} of {} plans optimal, gap {mean:.1e} (mean), {most:.1e}",
+                gaps.len()
+            )?;
+        }
         let simulated = |row: &&Row| row.text("policy") == name && row.text("setting") == "simulated";
         let own_jobs: Vec<&Row> = per_job.iter().filter(simulated).collect();
         let own_rounds: Vec<&Row> = rounds.iter().filter(simulated).collect();

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use plimsoll_base::units::Time;
 use plimsoll_rounds::lp::{Column, ColumnMember, JobClass, Need, Program, certify, solve};
-use plimsoll_rounds::policies::{ActiveJob, View, max_min};
+use plimsoll_rounds::policies::{ActiveJob, POLICIES, PolicyOptions, View, max_min};
 use plimsoll_rounds::random::PythonRandom;
-use plimsoll_rounds::table::Rates;
+use plimsoll_rounds::table::{PairRate, Rate, Rates};
 
 /// Writes the time, the iterations and the duality gap of max-min programs of distinct jobs on three types.
 pub fn solver(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
@@ -64,6 +64,68 @@ pub fn solver(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
         let solved = max_min(&view, true, false)?;
         let time = begin.elapsed().as_secs_f64() * 1e3;
         writeln!(out, "solver: {count} jobs of 26 kinds: {time:.3} ms, level {:.6}", solved.level)?;
+    }
+    policies(out)
+}
+
+/// Writes the time of each policy's fractions for distinct jobs on three types, and of policies with space sharing for jobs of 26 kinds.
+fn policies(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+    for row in POLICIES {
+        for count in [1_000usize, 10_000] {
+            let kinds = if row.packing { 26 } else { count };
+            // One worker type for the policy that has no other; pairs grow with the square of the jobs.
+            let types = if row.name == "shockwave" { 1 } else { 3 };
+            if row.packing && count > 1_000 {
+                continue;
+            }
+            // Jobs with distinct work are distinct classes, and the program with their pairs is dense.
+            let count = if row.name == "min_total_duration_packed" { 150 } else { count };
+            let mut random = PythonRandom::new(47);
+            let rows: Vec<Vec<f64>> = (0..kinds)
+                .map(|_| {
+                    let base = 0.1 + 50.0 * random.unit();
+                    let parts = [1.0, 0.2 + random.unit(), 0.1 + 0.3 * random.unit()];
+                    parts[..types].iter().map(|part| base * part).collect()
+                })
+                .collect();
+            let borrowed: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+            let mut rates = Rates::from_rows(&borrowed)?;
+            if row.packing {
+                let rate = |value: f64| Rate::new(value).unwrap_or_default();
+                for a in 0..kinds {
+                    for b in 0..=a {
+                        for j in 0..types {
+                            let part = 0.45 + 0.5 * random.unit();
+                            let pair = PairRate { first: rate(rows[a][j] * part), second: rate(rows[b][j] * part) };
+                            rates.set_pair(a, b, j, pair);
+                        }
+                    }
+                }
+            }
+            let job = |id: usize| ActiveJob {
+                id: id as u32,
+                kind: (id % kinds) as u32,
+                scale: 1,
+                weight: 1,
+                entity: (id % 20) as u32,
+                arrival: Time(0),
+                remaining: 1_000_000 * (1_000 + (id as u64 * 7_919) % 100_000),
+                done: 0,
+                deadline: None,
+            };
+            let jobs: Vec<ActiveJob> = (0..count).map(job).collect();
+            let capacity = vec![(count / 5) as u32; types];
+            let view = View { now: Time(3_600_000_000), jobs: &jobs, rates: &rates, capacity: &capacity };
+            let mut policy = (row.create)(&PolicyOptions::default());
+            let begin = Instant::now();
+            let solved = policy.targets(&view).map(|targets| targets.alone.iter().filter(|&&x| x > 0).count());
+            let time = begin.elapsed().as_secs_f64() * 1e3;
+            match solved {
+                Ok(positive) => writeln!(out, "policy {}: {count} jobs: {time:.1} ms, {positive} fractions", row.name)?,
+                Err(error) => writeln!(out, "policy {}: {count} jobs: {time:.1} ms, {error}", row.name)?,
+            }
+            out.flush()?;
+        }
     }
     Ok(())
 }
