@@ -253,6 +253,7 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
             "lib",
             "main",
             "cli",
+            "checkpoint",
             "column",
             "units",
             "error",

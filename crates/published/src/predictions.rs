@@ -57,7 +57,7 @@ mod tests {
     use super::super::digest::git_blob_of;
     use super::*;
 
-    /// The files of predictions are those that were committed before the comparison.
+    /// The files of predictions were committed before the comparison.
     #[test]
     fn committed_predictions_are_unchanged() {
         let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/published");

@@ -26,7 +26,7 @@ pub fn check_owner(folder: &Path) -> Result<()> {
     for name in entries(folder)?.iter().filter(|name| is_of_results(name)) {
         let path = folder.join(name);
         check_links(folder, &path)?;
-        // Saved states are written before any record, and nothing but saved states is used or removed there.
+        // Saved states are written before any record. Only saved states are used or removed there.
         if in_the_way.is_none() && name != SAVED {
             in_the_way = first_file(&path)?;
         }

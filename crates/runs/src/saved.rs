@@ -60,7 +60,7 @@ impl SavedStates {
         self.folder.join(format!("{}.parquet", table.name()))
     }
 
-    /// Returns the path of the state. Errors: [`Error::Output`] if a link is on the way to a file of the saved states.
+    /// Returns the path of the state. Errors: [`Error::Output`](plimsoll_base::error::Error::Output) if a link is on the way to a file of the saved states.
     fn state(&self) -> Result<PathBuf> {
         let state = self.folder.join(STATE);
         Table::all().try_for_each(|table| check_links(&self.results, &self.table(table)))?;
@@ -114,7 +114,7 @@ impl SavedStates {
         [MAGIC, identity.as_bytes(), digest_of(state).as_bytes(), &[b'\n', u8::from(is_shared)]].concat()
     }
 
-    /// Removes the saved state and the incomplete tables. Errors: [`Error::Output`].
+    /// Removes the saved state and the incomplete tables. Errors: [`Error::Output`](plimsoll_base::error::Error::Output).
     pub fn remove(&self) -> Result<()> {
         self.state()?;
         ownership::remove_saved(&self.folder)
@@ -218,7 +218,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             std::fs::write(&path, &bytes).expect("a file");
-            // The last byte of the header tells which replay to use, and has no digest.
+            // The last byte of the header selects the replay, and has no digest.
             assert!(states.load().is_err() != (at == HEADER - 1), "byte {at}");
         }
         for length in [0, 1, HEADER - 1, HEADER, whole.len() - 1] {

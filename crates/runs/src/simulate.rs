@@ -105,18 +105,18 @@ pub fn simulate_observed(
     let mut rejected = loaded.as_ref().err().cloned();
     if let Ok(Some(state)) = loaded {
         match attempt(simulation, policy, to, heartbeat, observer, Some(state))? {
-            Attempt::Complete(simulated) => return Ok(*simulated),
-            Attempt::Rejected(reason) => rejected = Some(reason),
+            RunAttempt::Complete(simulated) => return Ok(*simulated),
+            RunAttempt::Rejected(reason) => rejected = Some(reason),
         }
     }
     match attempt(simulation, policy, to, heartbeat, observer, None)? {
-        Attempt::Complete(simulated) => Ok(Simulated { rejected, ..*simulated }),
-        Attempt::Rejected(reason) => Err(Error::Unexpected { problem: reason }),
+        RunAttempt::Complete(simulated) => Ok(Simulated { rejected, ..*simulated }),
+        RunAttempt::Rejected(reason) => Err(Error::Unexpected { problem: reason }),
     }
 }
 
 /// The result of an attempt to run.
-enum Attempt {
+enum RunAttempt {
     Complete(Box<Simulated>),
     /// The saved state does not fit, for example because an incomplete table was removed.
     Rejected(String),
@@ -130,7 +130,7 @@ fn attempt(
     heartbeat: &mut (dyn FnMut(Time, u64) -> Result<()> + Send),
     observer: &mut dyn Observer,
     state: Option<SavedState>,
-) -> Result<Attempt> {
+) -> Result<RunAttempt> {
     let mut source = simulation.supply.source()?;
     if let Some(intervention) = simulation.intervention {
         source = intervention.source(source)?;
@@ -191,7 +191,7 @@ fn attempt(
     if let Some(state) = state {
         match Visitor::restore(&mut engine, &state.bytes) {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => return Ok(Attempt::Rejected(error.to_string())),
+            Err(error) => return Ok(RunAttempt::Rejected(error.to_string())),
             Ok(()) => continued = Some(engine.now()),
         }
     }
@@ -250,7 +250,7 @@ fn attempt(
         groups: collector.groups.as_ref().map(|groups| groups.summaries(dims)).unwrap_or_default(),
     };
     let tables = finish(collector, &summary, measured, &weights, to)?;
-    Ok(Attempt::Complete(Box::new(Simulated { summary, tables, continued, rejected: None, unsaved, savable })))
+    Ok(RunAttempt::Complete(Box::new(Simulated { summary, tables, continued, rejected: None, unsaved, savable })))
 }
 
 /// Writes the tables that are computed at the end, and completes all tables.

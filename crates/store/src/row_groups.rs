@@ -136,7 +136,7 @@ impl RowGroups {
         Ok(footer)
     }
 
-    /// Continues after a restoration with the file of the checkpoint, from which bytes that were written later are removed. Errors: these
+    /// Continues after a restoration with the file of the checkpoint. Bytes that were written later are removed. Errors: the other
     /// bytes differ from those of the checkpoint, and those of the system.
     pub fn resume(&mut self, mut file: File, digest: Digest) -> std::io::Result<()> {
         if file.metadata()?.len() < self.length {
@@ -152,7 +152,7 @@ impl RowGroups {
             }
         }
         if digest.hex() != self.digest {
-            return Err(std::io::Error::other("it differs from what was written before its state was saved"));
+            return Err(std::io::Error::other("its rows are not those of the saved state"));
         }
         self.file = buffered(file, digest);
         Ok(())

@@ -408,7 +408,7 @@ mod tests {
             bytes[100] ^= 1;
             std::fs::write(path, bytes).expect("a file");
         };
-        assert!(failed(change).contains("differs"));
+        assert!(failed(change).contains("not those of the saved state"));
         assert!(failed(|path| std::fs::write(path, "PAR1").expect("a file")).contains("shorter"));
         assert!(failed(|path| std::fs::remove_file(path).expect("a file")).contains("saved/t.parquet"));
     }

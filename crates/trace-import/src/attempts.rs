@@ -42,7 +42,7 @@ impl Attempts {
     /// Adds the draft of a row with its key, if it has one. Errors: a temporary file cannot be written.
     pub fn add(&mut self, key: Option<&str>, row: u64, draft: &SetDraft) -> Result<()> {
         self.key.clear();
-        key.iter().for_each(|key| _ = self.key.whole(1).key_text(key.as_bytes()));
+        key.iter().for_each(|key| _ = self.key.integer(1).key_text(key.as_bytes()));
         self.key.key_sequence(row);
         draft.encode(self.dims, self.value.clear());
         self.keyed.push(&self.key.bytes, &self.value.bytes)

@@ -57,16 +57,20 @@ impl SetDraft {
         let flags = bit(set.gang, 0) | bit(set.stable, 1) | bit(self.deadline.is_some(), 2);
         let flags = flags | bit(preceding.is_some(), 3) | bit(!after.is_empty(), 4);
         let flags = names.iter().zip(5..).fold(flags, |flags, (name, at)| flags | bit(name.is_some(), at));
-        into.whole(flags).text(Some(job)).whole(set.duration.0).whole(set.tasks.into()).whole(set.priority.into());
-        set.demand.0[..dims].iter().for_each(|amount| _ = into.whole(*amount));
+        into.integer(flags)
+            .text(Some(job))
+            .integer(set.duration.0)
+            .integer(set.tasks.into())
+            .integer(set.priority.into());
+        set.demand.0[..dims].iter().for_each(|amount| _ = into.integer(*amount));
         into.optional(set.estimate.map(|estimate| estimate.0));
         into.signed(self.submit).signed(self.order.wrapping_sub(self.submit));
-        into.whole(self.line).whole(self.file.into()).whole(self.facts);
+        into.integer(self.line).integer(self.file.into()).integer(self.facts);
         names.iter().filter_map(|name| name.as_deref()).for_each(|name| _ = into.text(Some(name)));
         self.deadline.iter().for_each(|time| _ = into.signed(*time));
-        preceding.iter().for_each(|(job, think)| _ = into.text(Some(job)).whole(*think));
+        preceding.iter().for_each(|(job, think)| _ = into.text(Some(job)).integer(*think));
         if !after.is_empty() {
-            into.whole(after.len() as u64);
+            into.integer(after.len() as u64);
             after.iter().for_each(|name| _ = into.text(Some(name)));
         }
     }
@@ -76,19 +80,19 @@ impl SetDraft {
         let mut from = Decoder::new(bytes);
         let mut draft = SetDraft::default();
         let text = |from: &mut Decoder<'_>| Ok(from.text()?.unwrap_or_default().to_owned());
-        let flags = from.whole()?;
+        let flags = from.integer()?;
         let has = |at: u64| flags >> at & 1 == 1;
         draft.job = text(&mut from)?;
         (draft.set.gang, draft.set.stable) = (has(0), has(1));
-        draft.set.duration = Span(from.whole()?);
-        (draft.set.tasks, draft.set.priority) = (from.whole()? as u32, from.whole()? as u8);
+        draft.set.duration = Span(from.integer()?);
+        (draft.set.tasks, draft.set.priority) = (from.integer()? as u32, from.integer()? as u8);
         for amount in &mut draft.set.demand.0[..dims] {
-            *amount = from.whole()?;
+            *amount = from.integer()?;
         }
         draft.set.estimate = from.optional()?.map(Span);
         draft.submit = from.signed()?;
         draft.order = draft.submit.wrapping_add(from.signed()?);
-        (draft.line, draft.file, draft.facts) = (from.whole()?, from.whole()? as u32, from.whole()?);
+        (draft.line, draft.file, draft.facts) = (from.integer()?, from.integer()? as u32, from.integer()?);
         let SetDraft { user, stage, key, label, location, .. } = &mut draft;
         for (name, at) in [user, stage, key, label, location].into_iter().zip(5..) {
             if has(at) {
@@ -99,9 +103,9 @@ impl SetDraft {
             draft.deadline = Some(from.signed()?);
         }
         if has(3) {
-            draft.preceding = Some((text(&mut from)?, from.whole()?));
+            draft.preceding = Some((text(&mut from)?, from.integer()?));
         }
-        for _ in 0..if has(4) { from.whole()? } else { 0 } {
+        for _ in 0..if has(4) { from.integer()? } else { 0 } {
             draft.after.push(text(&mut from)?);
         }
         Ok(draft)

@@ -138,7 +138,7 @@ fn encode_event(at: Fraction, kind: EventKind, row: &LogRow, missing: &[String],
         EventKind::Update => 3,
         EventKind::End(outcome) => 4 + outcome as u64,
     };
-    into.whole(kind).fraction(at).whole(row.line).whole(row.file as u64);
+    into.integer(kind).fraction(at).integer(row.line).integer(row.file as u64);
     for field in &row.fields {
         into.slice(if is_missing(field.trim_ascii(), missing) { b"" } else { field });
     }
@@ -164,8 +164,8 @@ fn fold(events: Sorter, columns: usize, spill: &Spill, watch: &mut InterruptWatc
         let key = cursor.key();
         let name = key.windows(2).position(|pair| pair == [0, 0]).ok_or_else(damaged)? + 2;
         let mut event = Decoder::new(cursor.value());
-        let (kind, at) = (event.whole()?, event.fraction()?);
-        let (line, file) = (event.whole()?, event.whole()? as usize);
+        let (kind, at) = (event.integer()?, event.fraction()?);
+        let (line, file) = (event.integer()?, event.integer()? as usize);
         if state.is_none() || key[..name] != group {
             finish(state.take())?;
             group = key[..name].to_owned();
@@ -234,11 +234,11 @@ impl FoldState {
     }
 
     fn encode(&self, into: &mut Encoder) {
-        into.whole(self.line).whole(self.file as u64).whole(self.starts).optional(self.outcome);
+        into.integer(self.line).integer(self.file as u64).integer(self.starts).optional(self.outcome);
         for time in [self.submit, self.start, self.end] {
             match time {
-                None => into.whole(0),
-                Some(time) => into.whole(1).fraction(time),
+                None => into.integer(0),
+                Some(time) => into.integer(1).fraction(time),
             };
         }
         self.fields.iter().for_each(|field| _ = into.slice(field));
@@ -251,11 +251,11 @@ impl Rows for FoldedRows {
             return Ok(false);
         }
         let mut state = Decoder::new(self.states.value());
-        (row.line, row.file) = (state.whole()?, state.whole()? as usize);
-        let (starts, outcome) = (state.whole()?, state.optional()?);
+        (row.line, row.file) = (state.integer()?, state.integer()? as usize);
+        let (starts, outcome) = (state.integer()?, state.optional()?);
         let mut times = [None; 3];
         for time in &mut times {
-            if state.whole()? == 1 {
+            if state.integer()? == 1 {
                 *time = Some(state.fraction()?);
             }
         }

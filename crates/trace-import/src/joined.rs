@@ -120,7 +120,7 @@ impl JoinedBuilder {
             let (key, number) = Decoder::split_sequence(cursor.key())?;
             if key == group {
                 let mut row = Decoder::new(cursor.value());
-                let (_, line, at) = (row.text()?, row.whole()?, row.whole()? as usize);
+                let (_, line, at) = (row.text()?, row.integer()?, row.integer()? as usize);
                 later += 1;
                 first = Some(first.map_or((number, line, at), |first| first.min((number, line, at))));
                 continue;
@@ -140,7 +140,7 @@ impl JoinedBuilder {
 }
 
 fn encode(name: &str, line: u64, file: usize, fields: &ByteRecord, into: &mut Encoder) {
-    into.text(Some(name)).whole(line).whole(file as u64).whole(fields.len() as u64);
+    into.text(Some(name)).integer(line).integer(file as u64).integer(fields.len() as u64);
     fields.iter().for_each(|field| _ = into.slice(field));
 }
 
@@ -211,7 +211,7 @@ impl SortedRows {
         while !rows.is_empty() {
             let mut row = Decoder::new(rows.slice()?);
             if row.text()? == Some(key) {
-                let (_, _, fields) = (row.whole()?, row.whole()?, row.whole()?);
+                let (_, _, fields) = (row.integer()?, row.integer()?, row.integer()?);
                 let mut record = ByteRecord::new();
                 for _ in 0..fields {
                     record.push_field(row.slice()?);

@@ -29,7 +29,7 @@ impl PrecedingJobs {
                 number += 1;
                 key.clear().key_text(before.as_bytes()).key_sequence(number);
                 let (submit, row) = job.place();
-                value.clear().text(Some(before)).text(Some(job.name())).signed(submit).whole(row);
+                value.clear().text(Some(before)).text(Some(job.name())).signed(submit).integer(row);
                 requests.push(&key.bytes, &value.bytes)?;
             }
         }
@@ -42,7 +42,7 @@ impl PrecedingJobs {
             let mut from = Decoder::new(requests.value());
             let before = from.text()?.unwrap_or_default();
             let own = from.text()?.unwrap_or_default();
-            let place = (from.signed()?, from.whole()?);
+            let place = (from.signed()?, from.integer()?);
             while known.as_ref().is_some_and(|job| job.name() < before) {
                 known = jobs.next(watch)?;
             }
@@ -50,7 +50,7 @@ impl PrecedingJobs {
             if found.is_none_or(|found| found >= place) {
                 key.clear().key_text(own.as_bytes());
                 refused
-                    .push(&key.bytes, value.clear().text(Some(own)).whole(found.is_some().into()).bytes.as_slice())?;
+                    .push(&key.bytes, value.clear().text(Some(own)).integer(found.is_some().into()).bytes.as_slice())?;
             }
         }
         let mut preceding = PrecedingJobs { cursor: refused.finish()?.cursor()?, next: None };
@@ -62,7 +62,7 @@ impl PrecedingJobs {
         self.next = None;
         if self.cursor.advance()? {
             let mut from = Decoder::new(self.cursor.value());
-            self.next = Some((from.text()?.ok_or_else(damaged)?.to_owned(), from.whole()? == 1));
+            self.next = Some((from.text()?.ok_or_else(damaged)?.to_owned(), from.integer()? == 1));
         }
         Ok(())
     }

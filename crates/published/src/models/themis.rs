@@ -30,7 +30,7 @@ pub enum FreeChoice {
 
 /// The state of a job.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct ThemisJob {
     /// The share, the remaining seconds and the fraction at the last decision.
     share: f64,
     left: f64,
@@ -43,7 +43,7 @@ struct Progress {
 
 /// A job at a decision, as far as fairness needs it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
+pub(super) struct ThemisClaim {
     pub gpus: f64,
     /// Seconds since submission.
     pub waited: f64,
@@ -53,7 +53,7 @@ pub(super) struct Claim {
     pub isolated: f64,
 }
 
-impl Claim {
+impl ThemisClaim {
     /// Returns the ratio under a fraction.
     pub fn ratio(&self, fraction: f64) -> f64 {
         (self.waited + self.left / fraction) / self.isolated
@@ -71,8 +71,9 @@ pub(super) fn share(capacity: f64, jobs: usize, gpus: f64) -> f64 {
 }
 
 /// Returns the fractions with the least largest ratio.
-pub(super) fn fractions(capacity: f64, claims: &[Claim], choice: FreeChoice) -> Vec<f64> {
-    let used = |fraction: &dyn Fn(&Claim) -> f64| claims.iter().map(|claim| claim.gpus * fraction(claim)).sum::<f64>();
+pub(super) fn fractions(capacity: f64, claims: &[ThemisClaim], choice: FreeChoice) -> Vec<f64> {
+    let used =
+        |fraction: &dyn Fn(&ThemisClaim) -> f64| claims.iter().map(|claim| claim.gpus * fraction(claim)).sum::<f64>();
     // No ratio is below that of a job that always runs.
     let mut low = claims.iter().map(|claim| claim.ratio(1.0)).fold(0.0, f64::max);
     if used(&|claim| claim.fraction(low)) > capacity {
@@ -84,7 +85,7 @@ pub(super) fn fractions(capacity: f64, claims: &[Claim], choice: FreeChoice) -> 
     }
     let mut factor = 1.0;
     if choice == FreeChoice::Fill {
-        let grown = |factor: f64| move |claim: &Claim| (factor * claim.fraction(low)).min(1.0);
+        let grown = |factor: f64| move |claim: &ThemisClaim| (factor * claim.fraction(low)).min(1.0);
         let mut high = 1.0;
         while used(&grown(high)) < capacity && claims.iter().any(|claim| high * claim.fraction(low) < 1.0) {
             high *= 2.0;
@@ -110,14 +111,14 @@ fn bisected(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
 pub struct Themis {
     capacity: f64,
     choice: FreeChoice,
-    jobs: Vec<Progress>,
+    jobs: Vec<ThemisJob>,
     last: f64,
 }
 
 impl Themis {
     /// Creates the state for a number of jobs on a cluster of `gpus` GPUs.
     pub fn new(gpus: u32, jobs: usize, choice: FreeChoice) -> Themis {
-        Themis { capacity: f64::from(gpus), choice, jobs: vec![Progress::default(); jobs], last: 0.0 }
+        Themis { capacity: f64::from(gpus), choice, jobs: vec![ThemisJob::default(); jobs], last: 0.0 }
     }
 
     /// Returns the jobs of the system in order. With `per_start`, fractions are divided by the number of starts, not by the running time.
@@ -129,7 +130,7 @@ impl Themis {
         per_start: bool,
     ) -> Vec<usize> {
         let mut order: Vec<usize> = system.collect();
-        let claims: Vec<Claim> = order
+        let claims: Vec<ThemisClaim> = order
             .iter()
             .map(|&at| {
                 let (job, progress) = (&jobs[at], &mut self.jobs[at]);
@@ -141,7 +142,7 @@ impl Themis {
                 progress.left = job.left;
                 progress.share = share(self.capacity, order.len(), gpus);
                 let isolated = progress.past + job.left / job.iteration_s / progress.share;
-                Claim { gpus, waited: now - job.submit, left: job.left, isolated }
+                ThemisClaim { gpus, waited: now - job.submit, left: job.left, isolated }
             })
             .collect();
         self.last = now;
@@ -170,14 +171,14 @@ mod tests {
     #[test]
     fn shares_and_ratios_are_those_of_the_example() {
         assert_eq!([8.0, 1.0, 32.0].map(|gpus| share(64.0, 3, gpus)), [1.0, 1.0, 0.6875]);
-        let claim = Claim { gpus: 32.0, waited: 100.0, left: 500.0, isolated: 1000.0 / 0.6875 };
+        let claim = ThemisClaim { gpus: 32.0, waited: 100.0, left: 500.0, isolated: 1000.0 / 0.6875 };
         assert!((claim.ratio(0.8) - 0.498_438).abs() < 5e-7, "{}", claim.ratio(0.8));
     }
 
     /// The largest ratio of fractions on a grid is never below that of the fractions found, which fit.
     #[test]
     fn no_other_fractions_are_fairer() {
-        let claim = |gpus, waited, left, isolated| Claim { gpus, waited, left, isolated };
+        let claim = |gpus, waited, left, isolated| ThemisClaim { gpus, waited, left, isolated };
         for claims in [
             [claim(4.0, 100.0, 500.0, 900.0), claim(8.0, 0.0, 900.0, 1000.0), claim(2.0, 1000.0, 10.0, 400.0)],
             [claim(8.0, 0.0, 90.0, 90.0), claim(8.0, 10.0, 90.0, 70.0), claim(8.0, 20.0, 90.0, 50.0)],

@@ -116,7 +116,7 @@ pub struct AcceleratorJob {
     pub ran: u64,
     /// The rounds, preemptions and kept leases.
     pub counts: [u64; 3],
-    /// The time between its rounds in which other jobs ran, in microseconds.
+    /// The time between its rounds, while other jobs ran, in microseconds.
     pub paused: u64,
     /// The iterations per second from arrival to completion, or to the end of the run.
     pub effective: f64,
@@ -166,7 +166,7 @@ pub struct AcceleratorType {
     pub worker_type: String,
     /// Its accelerators.
     pub accelerators: u64,
-    /// Accelerator time in use, and the part of it that overhead used, in seconds.
+    /// Accelerator time in use, and the overhead within this time, in seconds.
     pub busy_s: [f64; 2],
     /// The share of its accelerator time in use.
     pub utilisation: f64,
@@ -186,7 +186,10 @@ impl TableRow for AcceleratorType {
             C::text("worker_type", "the worker type", |of| Some(&of.worker_type)),
             C::int("accelerators", "accelerators of the type", |of| Some(of.accelerators)),
             C::seconds("busy_s", "accelerator time in use", |of| Some(of.busy_s[0])),
-            C::seconds("overhead_s", "the part of it that preemptions used", |of| Some(of.busy_s[1])).lower(),
+            C::seconds("overhead_s", "accelerator time that preemptions used, a part of the time in use", |of| {
+                Some(of.busy_s[1])
+            })
+            .lower(),
             C::float("utilisation", "share of the type's accelerator time in use", |of| Some(of.utilisation)).higher(),
         ]
     }

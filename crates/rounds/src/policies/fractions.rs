@@ -154,7 +154,7 @@ pub fn proportional_rates(view: &View<'_>) -> Vec<f64> {
     (0..view.jobs.len()).map(rate).collect()
 }
 
-/// Returns the rates of a feasible allocation of single jobs in which each job has at least its rate of `rates`, less 0.001 %, with the
+/// Returns the rates of a feasible allocation of single jobs that gives each job at least its rate of `rates`, less 0.001 %, with the
 /// largest sum of rates relative to each job's fastest type.
 ///
 /// The reduction keeps an interior of the feasible points, which an interior-point method requires. Errors: a solver that does not

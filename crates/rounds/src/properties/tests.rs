@@ -1,4 +1,4 @@
-//! Properties of fractions by hand, and the findings that the papers claim or that follow from definitions.
+//! Properties of fractions in small examples, and the findings that the papers claim or that follow from definitions.
 
 use super::*;
 use crate::policies::policy;

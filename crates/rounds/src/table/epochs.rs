@@ -141,7 +141,7 @@ impl EpochProfile {
 mod tests {
     use super::*;
 
-    /// Two sizes of 10 and 4 s, three epochs of each. Values by hand.
+    /// Two sizes of 10 and 4 s, three epochs of each.
     #[test]
     fn the_estimate_moves_from_the_prior_to_the_observations() {
         let profile = EpochProfile {

@@ -10,7 +10,7 @@ pub fn damaged() -> Error {
 }
 
 /// Appends a number in 1 to 10 bytes of 7 bits (LEB128).
-pub(super) fn put_whole(bytes: &mut Vec<u8>, mut value: u64) {
+pub(super) fn put_integer(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -18,8 +18,8 @@ pub(super) fn put_whole(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Reads a number of [`put_whole`]; `None` if the bytes end or are no such number.
-pub(super) fn take_whole(rest: &mut &[u8]) -> Option<u64> {
+/// Reads a number of [`put_integer`]; `None` if the bytes end or are no such number.
+pub(super) fn take_integer(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, behind) = rest.split_first()?;
@@ -47,27 +47,27 @@ impl Encoder {
     }
 
     /// Appends a whole number.
-    pub fn whole(&mut self, value: u64) -> &mut Encoder {
-        put_whole(&mut self.bytes, value);
+    pub fn integer(&mut self, value: u64) -> &mut Encoder {
+        put_integer(&mut self.bytes, value);
         self
     }
 
     /// Appends a number with a sign.
     pub fn signed(&mut self, value: i64) -> &mut Encoder {
-        self.whole(((value << 1) ^ (value >> 63)) as u64)
+        self.integer(((value << 1) ^ (value >> 63)) as u64)
     }
 
     /// Appends a number or its absence.
     pub fn optional(&mut self, value: Option<u64>) -> &mut Encoder {
         match value {
-            None => self.whole(0),
-            Some(value) => self.whole(1).whole(value),
+            None => self.integer(0),
+            Some(value) => self.integer(1).integer(value),
         }
     }
 
     /// Appends bytes of any length.
     pub fn slice(&mut self, value: &[u8]) -> &mut Encoder {
-        self.whole(value.len() as u64);
+        self.integer(value.len() as u64);
         self.bytes.extend_from_slice(value);
         self
     }
@@ -75,9 +75,9 @@ impl Encoder {
     /// Appends a text or its absence.
     pub fn text(&mut self, value: Option<&str>) -> &mut Encoder {
         match value {
-            None => self.whole(0),
+            None => self.integer(0),
             Some(text) => {
-                self.whole(text.len() as u64 + 1);
+                self.integer(text.len() as u64 + 1);
                 self.bytes.extend_from_slice(text.as_bytes());
                 self
             }
@@ -88,9 +88,9 @@ impl Encoder {
     pub fn fraction(&mut self, value: Fraction) -> &mut Encoder {
         let (numerator, denominator) = value.parts();
         if let (Ok(whole), 1) = (i64::try_from(numerator), denominator) {
-            return self.whole(1).signed(whole);
+            return self.integer(1).signed(whole);
         }
-        self.whole(0);
+        self.integer(0);
         self.bytes.extend_from_slice(&numerator.to_le_bytes());
         self.bytes.extend_from_slice(&denominator.to_le_bytes());
         self
@@ -169,24 +169,24 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reads a whole number.
-    pub fn whole(&mut self) -> Result<u64> {
-        take_whole(&mut self.rest).ok_or_else(damaged)
+    pub fn integer(&mut self) -> Result<u64> {
+        take_integer(&mut self.rest).ok_or_else(damaged)
     }
 
     /// Reads a number with a sign.
     pub fn signed(&mut self) -> Result<i64> {
-        let value = self.whole()?;
+        let value = self.integer()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
     /// Reads a number or its absence.
     pub fn optional(&mut self) -> Result<Option<u64>> {
-        if self.whole()? == 0 { Ok(None) } else { self.whole().map(Some) }
+        if self.integer()? == 0 { Ok(None) } else { self.integer().map(Some) }
     }
 
     /// Reads bytes.
     pub fn slice(&mut self) -> Result<&'a [u8]> {
-        let length = self.whole()?;
+        let length = self.integer()?;
         self.bytes(length)
     }
 
@@ -197,7 +197,7 @@ impl<'a> Decoder<'a> {
 
     /// Reads a text or its absence.
     pub fn text(&mut self) -> Result<Option<&'a str>> {
-        match self.whole()? {
+        match self.integer()? {
             0 => Ok(None),
             length => std::str::from_utf8(self.bytes(length - 1)?).map(Some).map_err(|_| damaged()),
         }
@@ -205,7 +205,7 @@ impl<'a> Decoder<'a> {
 
     /// Reads a fraction.
     pub fn fraction(&mut self) -> Result<Fraction> {
-        if self.whole()? == 1 {
+        if self.integer()? == 1 {
             return self.signed().map(Fraction::from);
         }
         let mut part = || Ok(i128::from_le_bytes(self.bytes(16)?.try_into().map_err(|_| damaged())?));

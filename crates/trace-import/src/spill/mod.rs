@@ -79,8 +79,8 @@ impl RecordBuffer {
         padded[..length].copy_from_slice(&key[..length]);
         let prefix = u128::from_be_bytes(padded);
         self.entries.push(RecordEntry { prefix: ((prefix >> 64) as u64, prefix as u64), at: self.bytes.len() });
-        codec::put_whole(&mut self.bytes, key.len() as u64);
-        codec::put_whole(&mut self.bytes, value.len() as u64);
+        codec::put_integer(&mut self.bytes, key.len() as u64);
+        codec::put_integer(&mut self.bytes, value.len() as u64);
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
     }

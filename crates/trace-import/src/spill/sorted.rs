@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_base::error::{Error, Result};
 
-use super::codec::{damaged, take_whole};
+use super::codec::{damaged, take_integer};
 use super::{RecordBuffer, SortedRun};
 
 /// The positions of a record, its key and its value in some bytes.
@@ -22,7 +22,7 @@ struct RecordSpan {
 /// Finds the record at a position; `None` if the bytes end before it does.
 fn span_at(bytes: &[u8], start: usize) -> Option<RecordSpan> {
     let mut rest = bytes.get(start..)?;
-    let (key, value) = (take_whole(&mut rest)?, take_whole(&mut rest)?);
+    let (key, value) = (take_integer(&mut rest)?, take_integer(&mut rest)?);
     let at = bytes.len() - rest.len();
     let middle = at.checked_add(usize::try_from(key).ok()?)?;
     let end = middle.checked_add(usize::try_from(value).ok()?)?;

@@ -1,3 +1,5 @@
+//! Tests of sorted runs of records in temporary files.
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -90,15 +92,15 @@ fn values_are_read_back_and_cut_records_are_errors() {
     for _ in 0..500 {
         let (whole, signed) = (rng.random::<u64>() >> rng.random_range(0..64), rng.random::<i64>());
         let mut bytes = Encoder::default();
-        bytes.whole(whole).signed(signed).optional(None).optional(Some(whole)).text(None).text(Some("é")).slice(b"x");
+        bytes.integer(whole).signed(signed).optional(None).optional(Some(whole)).text(None).text(Some("é")).slice(b"x");
         let mut from = Decoder::new(&bytes.bytes);
-        assert_eq!((from.whole().ok(), from.signed().ok()), (Some(whole), Some(signed)));
+        assert_eq!((from.integer().ok(), from.signed().ok()), (Some(whole), Some(signed)));
         assert_eq!((from.optional().ok(), from.optional().ok()), (Some(None), Some(Some(whole))));
         assert_eq!((from.text().ok(), from.text().ok()), (Some(None), Some(Some("é"))));
         assert_eq!((from.slice().ok(), from.is_empty()), (Some(&b"x"[..]), true));
         let cut = &bytes.bytes[..bytes.bytes.len() - 1];
         let mut from = Decoder::new(cut);
-        _ = (from.whole(), from.signed(), from.optional(), from.optional(), from.text(), from.text());
+        _ = (from.integer(), from.signed(), from.optional(), from.optional(), from.text(), from.text());
         assert!(from.slice().expect_err("cut").to_string().contains("damaged"));
     }
 }

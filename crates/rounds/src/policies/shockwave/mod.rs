@@ -7,7 +7,7 @@
 //! `h_i = (now + r_i / share) / tau_i > rho_max` have the weight `h_i^lambda`, or `h_i^100` if they need less than a round.
 //! Accelerators that a round of the plan leaves idle are given to the jobs with the longest remaining time.
 //!
-//! The published program is solved by a commercial solver within 15 s and a gap of 10^-3; here by the method of `window.rs`, whose distance to
+//! The published program is solved by a commercial solver within 15 s and a gap of 10^-3; here by the method of `window.rs`. Its distance to
 //! an upper bound is recorded. Rounds are ordered by urgency in both cases, while the published order is arbitrary in the first case.
 
 mod packing;
@@ -35,7 +35,7 @@ pub(super) const SHOCKWAVE: PolicyRow = PolicyRow {
     create: |options: &PolicyOptions| Box::new(Shockwave::new(options.shockwave)),
 };
 
-/// The exponent of the weight of late jobs that need less than a round.
+/// The exponent of the weight of jobs that are late and need less than a round.
 const LAST_ROUND: u32 = 100;
 /// The share of the average in the estimate of a finish time; the rest is the last value.
 const AVERAGE: f64 = 0.9;
@@ -49,7 +49,7 @@ pub struct ShockwaveOptions {
     pub replan: u32,
     /// The weight `k` of the largest remaining time.
     pub makespan_weight: f64,
-    /// The exponent `lambda` of the weights of late jobs.
+    /// The exponent `lambda` of the weights of jobs that are late.
     pub lateness_power: u32,
     /// The largest accepted ratio of finish times `rho_max`.
     pub rho: f64,
@@ -202,7 +202,7 @@ impl Policy for Shockwave {
         self.profiles = run.jobs.iter().map(profile).collect();
     }
 
-    /// Returns the share of the rounds of a window in which each job runs.
+    /// Returns, for each job, the share of the rounds of a window that it uses.
     fn targets(&mut self, view: &View<'_>) -> Result<Targets> {
         let mut targets = Targets::zero(view.jobs.len(), view.capacity.len());
         if view.jobs.is_empty() {

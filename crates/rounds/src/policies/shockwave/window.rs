@@ -5,7 +5,7 @@
 //! Here it is solved in two steps:
 //!
 //! 1. *Counts.* The constraint of each round is relaxed to the capacity of all rounds, `sum_i s_i n_i <= M F`, with `n_i <= F`. For a bound
-//!    `z` on the remaining times each job has a least count. The rest of the capacity goes to the increments of the largest value: inside
+//!    `z` on the remaining times each job has a least count. The increments of the largest value use the rest of the capacity: inside
 //!    a class of equal scale the best increments are a prefix of the sorted list, because values are concave; the classes are combined
 //!    by enumeration. Bounds `z` are enumerated upwards from the least feasible one, until even the value without a bound cannot win. The
 //!    result is the exact optimum of the relaxation, an upper bound of the program. Values are integers here, so sums have no order.
@@ -14,7 +14,7 @@
 
 use super::packing::{arrange, pack};
 
-/// The abscissas and the logarithms of the piecewise linear logarithm; the first stands for the logarithm of 10^-6.
+/// The abscissas and the logarithms of the piecewise linear logarithm; the first is the logarithm of 10^-6.
 const LOGARITHM: [(f64, f64); 6] = [
     (0.0, -13.815_510_557_964_274),
     (0.2, -1.609_437_912_434_100_4),

@@ -14,7 +14,7 @@
 //! | `quota` | least received time per accelerator of the quota | the quota, per round |
 //! | `karma` | most credits first | the slices of the quantum, which is a round |
 //!
-//! An entitlement that is not used in a round, because a job is wider than it, is kept up to the widest waiting job of the user. A user
+//! An entitlement that is not used in a round, because a job is wider than it, is kept, at most the width of the widest waiting job of the user. A user
 //! that returns after a pause counts as served at the least level of the active users, so that a pause earns no priority (start-time fair
 //! queueing; Goyal et al., SIGCOMM 1996). Karma's accounts are those of [`plimsoll_fair::Karma`]: half of the accelerators are guaranteed,
 //! credits suffice, and public slices pay all users. Sources: DRF (Ghodsi et al., NSDI 2011), Karma (Vuppalapati et al., OSDI 2023); the

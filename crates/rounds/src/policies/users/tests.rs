@@ -1,4 +1,4 @@
-//! Shares of users by hand, and laws on random jobs.
+//! Shares of users in small examples, and laws on random jobs.
 
 use super::*;
 use crate::random::PythonRandom;

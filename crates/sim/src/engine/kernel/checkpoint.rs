@@ -18,8 +18,8 @@ impl Kernel<'_> {
 
 impl Checkpoint for Kernel<'_> {
     /// Visits the kernel, and the source, the policy and the recorder of its context. Before the policy is restored, the source has the names
-    /// of all users again, and the policy has opened them. Errors: [`Error::Mismatch`] for one of these without
-    /// checkpoints, and the errors of the source.
+    /// of all users again, and the policy has opened them. Errors: [`Error::Mismatch`] for a source, policy or recorder
+    /// without checkpoints, and the errors of the source.
     fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
         let Kernel {
             context,
