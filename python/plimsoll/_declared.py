@@ -178,6 +178,9 @@ class ReplayOptions(TypedDict, total=False):
     jobs: int
     """Threads; policies run in parallel."""
 
+    save_every: str
+    """Save the state of each run after every such real time (1s, 10m), so that a killed run continues when the command is repeated; or none."""
+
 
 class SolveOptions(TypedDict, total=False):
     """Options of `plimsoll solve`."""
