@@ -359,8 +359,19 @@ mod tests {
     fn every_option_decides_or_is_known_not_to() {
         let matches = Line::command().get_matches_from(["replay", "t.csv", "--machines", "1x1c1g", "--policy", "drf"]);
         let args = Args::from_arg_matches(&matches).expect("a command line");
-        let shown =
-            ["report", "output", "restart", "jobs", "format", "audit", "strict", "tasks", "decisions", "series"];
+        let shown = [
+            "report",
+            "output",
+            "restart",
+            "save-every",
+            "jobs",
+            "format",
+            "audit",
+            "strict",
+            "tasks",
+            "decisions",
+            "series",
+        ];
         let mut known: Vec<&str> = deciding(&args.options).iter().map(|(name, ..)| *name).chain(shown).collect();
         let command = Line::command();
         let mut options: Vec<&str> = command.get_arguments().filter_map(|option| option.get_long()).collect();
