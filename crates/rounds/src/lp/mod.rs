@@ -12,11 +12,14 @@
 //! Each iteration solves normal equations. Without pairs they fall apart into one 2x2 block per class and a border of one row per type
 //! (`blocks.rs`): linear time in the number of jobs. With pairs they are dense in the classes (`dense.rs`).
 
+mod aggregate;
 mod blocks;
 mod certificate;
 mod dense;
 mod interior;
+mod sparse;
 
+pub use aggregate::{KindColumn, KindJob, KindProgram, KindSolution, solve_kinds};
 pub use certificate::{DualityGap, certify};
 pub use interior::{ACCEPTED, solve, solve_within};
 
