@@ -180,17 +180,24 @@ fn average(needs: &[(f64, usize)], shares: &mut Shares) {
     }
 }
 
-/// Returns, at most one of each kind, the jobs that have more than half of the time of pairs inside their kind, by kind and position.
-pub(super) fn violations(program: &KindProgram, shares: &[Shares]) -> Vec<(usize, usize)> {
+/// A job with more than half of the time of pairs inside its kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Violation {
+    pub kind: usize,
+    pub job: usize,
+    pub column: usize,
+}
+
+/// Returns the jobs that have more than half of the time of pairs inside their kind, by kind and position.
+pub(super) fn violations(program: &KindProgram, shares: &[Shares]) -> Vec<Violation> {
+    let mut total = vec![0.0; program.columns.len()];
+    shares.iter().flatten().flatten().for_each(|&(column, time)| total[column] += time);
     let mut found = Vec::new();
     for (kind, shares) in shares.iter().enumerate() {
-        let inside = |column: usize| program.columns[column].is_inside();
-        let mut total = std::collections::BTreeMap::new();
-        for &(column, time) in shares.iter().flatten().filter(|part| inside(part.0)) {
-            *total.entry(column).or_insert(0.0) += time;
+        for (job, own) in shares.iter().enumerate() {
+            let exceeds = |part: &&(usize, f64)| program.columns[part.0].is_inside() && part.1 > total[part.0] / 2.0 + ROUNDING;
+            found.extend(own.iter().filter(exceeds).map(|&(column, _)| Violation { kind, job, column }));
         }
-        let exceeds = |&(column, time): &(usize, f64)| total.get(&column).is_some_and(|t| time > t / 2.0 + ROUNDING);
-        found.extend(shares.iter().position(|own| own.iter().any(exceeds)).map(|at| (kind, at)));
     }
     found
 }
