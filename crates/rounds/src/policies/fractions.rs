@@ -226,7 +226,13 @@ impl Model<'_> {
             }
         }
         let solved = solve_kinds(&program)?;
-        if !(solved.gap.relative() <= self.accepted) {
+        let reached = |(need, rate): (&Need, &f64)| {
+            let required = need.base + need.slope * solved.gap.below;
+            *rate >= required * (1.0 - self.accepted)
+        };
+        let feasible = program.kinds.iter().flatten().zip(solved.rates.iter().flatten()).all(reached);
+        let gap = solved.gap.relative();
+        if gap.is_nan() || gap > self.accepted || !feasible {
             let problem = format!("the bounds of the level are {} and {}", solved.gap.below, solved.gap.above);
             return Err(Error::NotConverged { solver: "program over kinds".to_owned(), problem });
         }

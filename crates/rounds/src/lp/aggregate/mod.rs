@@ -109,8 +109,12 @@ struct Cut {
 /// Errors: [`plimsoll_base::error::Error::NotConverged`]; also if requirements without slope are not feasible.
 pub fn solve_kinds(program: &KindProgram) -> Result<KindSolution> {
     // The kind and position in `program` of the jobs of each kind in `refined`.
-    let mut origin: Vec<Vec<KindJob>> =
-        program.kinds.iter().zip(0..).map(|(jobs, kind)| (0..jobs.len() as u32).map(|at| (kind, at)).collect()).collect();
+    let mut origin: Vec<Vec<KindJob>> = program
+        .kinds
+        .iter()
+        .zip(0..)
+        .map(|(jobs, kind)| (0..jobs.len() as u32).map(|at| (kind, at)).collect())
+        .collect();
     let mut refined = program.clone();
     drop_impossible_pairs(&mut refined);
     let (mut rounds, mut separated) = (0, 0);

@@ -195,7 +195,8 @@ pub(super) fn violations(program: &KindProgram, shares: &[Shares]) -> Vec<Violat
     let mut found = Vec::new();
     for (kind, shares) in shares.iter().enumerate() {
         for (job, own) in shares.iter().enumerate() {
-            let exceeds = |part: &&(usize, f64)| program.columns[part.0].is_inside() && part.1 > total[part.0] / 2.0 + ROUNDING;
+            let exceeds =
+                |part: &&(usize, f64)| program.columns[part.0].is_inside() && part.1 > total[part.0] / 2.0 + ROUNDING;
             found.extend(own.iter().filter(exceeds).map(|&(column, _)| Violation { kind, job, column }));
         }
     }

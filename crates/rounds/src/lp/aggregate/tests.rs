@@ -56,7 +56,8 @@ fn single_jobs(program: &KindProgram) -> Program {
         single.classes.extend(jobs.iter().map(|&need| JobClass { count: 1.0, need: Some(need) }));
     }
     for column in &program.columns {
-        let jobs = |kind: u32| first_of[kind as usize]..first_of[kind as usize] + program.kinds[kind as usize].len() as u32;
+        let jobs =
+            |kind: u32| first_of[kind as usize]..first_of[kind as usize] + program.kinds[kind as usize].len() as u32;
         let member = |class: u32, rate: f64| ColumnMember { class, times: 1.0, rate };
         let mut add = |first: ColumnMember, second: Option<ColumnMember>| {
             let (worker_type, width) = (column.worker_type, column.width);
@@ -110,7 +111,7 @@ fn check(program: &KindProgram, solution: &KindSolution, instance: usize) {
 #[test]
 fn the_level_is_that_of_single_jobs() {
     let mut random = ChaCha8Rng::seed_from_u64(11);
-    let (mut worst, mut separated) = (0.0f64, 0);
+    let mut separated = 0;
     for instance in 0..400 {
         let program = random_program(&mut random, instance % 6);
         let own = solve_kinds(&program).unwrap_or_else(|error| panic!("instance {instance}: {error}"));
@@ -119,8 +120,7 @@ fn the_level_is_that_of_single_jobs() {
         assert!(own.gap.relative() < 1e-9, "instance {instance}: {:?}, expected {slow}", own.gap);
         let error = (own.gap.below - slow).abs() / slow;
         assert!(error < 1e-9, "instance {instance}: {:?} instead of {slow}, {error:.1e}", own.gap);
-        (worst, separated) = (worst.max(error), separated + own.separated);
+        separated += own.separated;
     }
-    println!("worst error {worst:.1e}, {separated} jobs separated");
     assert!(separated > 20, "only {separated} jobs were separated from their kind");
 }
