@@ -50,7 +50,7 @@ impl Normal<Scaled> for Dense {
 }
 
 impl Dense {
-    /// Starts a matrix of zeros, whose lower triangle is returned, row by row.
+    /// Starts a matrix of zeros. Returns its lower triangle, row by row.
     pub fn clear(&mut self, rows: usize) -> &mut [f64] {
         self.rows = rows;
         self.lower.clear();

@@ -13,7 +13,7 @@ use crate::mechanism::Targets;
 
 /// The largest number of classes of identical jobs in a program with a column per pair of classes.
 ///
-/// The cost of that program grows with the cube of the classes. It returns the center of its optima, on which published results depend,
+/// The cost of that program grows with the cube of the classes. It returns the center of its optima. Published results depend on it,
 /// so the limit is above the number of classes of all published runs.
 pub(super) const DISTINCT: usize = 300;
 

@@ -7,7 +7,7 @@ use super::super::interior::{Form as _, follow, not_converged};
 use super::super::sparse::Sparse;
 use super::{Cut, KindProgram, Relaxed};
 
-/// The relative gap of the first solutions, whose purpose is to find rows.
+/// The relative gap of the first solutions. They only find rows.
 pub(super) const LOOSE: f64 = 1e-3;
 /// The largest accepted error of a solution. The certificate decides about the result.
 const ACCEPTED: f64 = 1e-6;

@@ -132,7 +132,7 @@ pub fn solve_kinds(program: &KindProgram) -> Result<KindSolution> {
                 (solution.rounds, solution.separated) = (rounds, separated);
                 return Ok(solution);
             }
-            // Most programs have many optima, some of them without these columns.
+            // Most programs have many optima. Often an optimum without these columns exists.
             let dropped: BTreeSet<usize> = violations.iter().map(|violation| violation.column).collect();
             if jobs.is_empty() {
                 jobs = violations;
