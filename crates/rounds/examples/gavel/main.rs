@@ -3,7 +3,7 @@
 //! `cargo run --release -p plimsoll-rounds --example gavel -- [GROUP]... [key=value]...`
 //!
 //! Groups: continuous, quantiles, ftf, mechanism, priorities, makespan, hierarchical, shockwave, solver (default: all). Keys restrict the rows:
-//! `policy=NAME`, `figure=NAME`, `rate=JOBS_PER_HOUR`, `seed=0`; `threads=N` (2). Tolerances: `rounds.md` of the shared reference, 4.2.
+//! `policy=NAME`, `figure=NAME`, `rate=JOBS_PER_HOUR`, `seed=0`, `jobs=N` (of `solver`); `threads=N` (2). Tolerances: `rounds.md` of the shared reference, 4.2.
 //! The data are read from `PLIMSOLL_SHARED_DATA` or `../shared/data` beside the repository.
 
 mod compare;
@@ -80,7 +80,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         compare::shockwave(&data.join("shockwave"), &filter, &mut tallies, &mut out)?;
     }
     if has("solver") {
-        compare::solver(&mut out)?;
+        compare::solver(&filter, &mut out)?;
     }
     runs.write_times(&mut out)?;
     for (group, tally) in &tallies {

@@ -4,7 +4,7 @@
 //! determinant of `B` and the Schur complement of the border are written as sums of products (formula of Cauchy and Binet) instead of
 //! differences, because `D` ranges over 20 orders of magnitude near the optimum.
 
-use super::interior::{Normal, Scaled};
+use super::interior::{Form as _, Normal, Scaled};
 
 /// The relative change of the diagonal of each block.
 const SHIFT: f64 = 1e-9;
@@ -23,7 +23,7 @@ pub(super) struct Blocks {
     pivots: Vec<usize>,
 }
 
-impl Normal for Blocks {
+impl Normal<Scaled> for Blocks {
     fn factor(&mut self, scaled: &Scaled, d: &[f64]) {
         let (m, k, n) = (scaled.columns.len(), scaled.classes, scaled.types);
         let size = n + usize::from(!scaled.level.is_empty());

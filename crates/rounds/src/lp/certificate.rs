@@ -3,7 +3,7 @@
 use super::Program;
 
 /// The two bounds of an optimum.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DualityGap {
     /// The objective of a feasible point.
     pub below: f64,

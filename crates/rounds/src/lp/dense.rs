@@ -1,6 +1,6 @@
 //! Normal equations of a program with pairs: a dense matrix over all rows, factored by Cholesky's method.
 
-use super::interior::{NONE, Normal, Scaled};
+use super::interior::{Form as _, NONE, Normal, Scaled};
 
 /// The lower triangle of the factor, row by row.
 #[derive(Default)]
@@ -9,12 +9,10 @@ pub(super) struct Dense {
     rows: usize,
 }
 
-impl Normal for Dense {
+impl Normal<Scaled> for Dense {
     fn factor(&mut self, scaled: &Scaled, d: &[f64]) {
         let (m, k, rows) = (scaled.columns.len(), scaled.classes, scaled.rows());
-        self.rows = rows;
-        self.lower.clear();
-        self.lower.resize(rows * rows, 0.0);
+        self.clear(rows);
         for (v, &d) in scaled.columns.iter().zip(d) {
             let (a, b) = (v.first as usize, v.second as usize);
             let mut entries =
@@ -43,6 +41,26 @@ impl Normal for Dense {
                 }
             }
         }
+        self.decompose();
+    }
+
+    fn solve(&self, _: &Scaled, r: &mut [f64]) {
+        self.substitute(r);
+    }
+}
+
+impl Dense {
+    /// Starts a matrix of zeros. Returns its lower triangle, row by row.
+    pub fn clear(&mut self, rows: usize) -> &mut [f64] {
+        self.rows = rows;
+        self.lower.clear();
+        self.lower.resize(rows * rows, 0.0);
+        &mut self.lower
+    }
+
+    /// Replaces the matrix by its factor.
+    pub fn decompose(&mut self) {
+        let rows = self.rows;
         for row in 0..rows {
             let (above, current) = self.lower.split_at_mut(row * rows);
             for column in 0..row {
@@ -56,7 +74,8 @@ impl Normal for Dense {
         }
     }
 
-    fn solve(&self, _: &Scaled, r: &mut [f64]) {
+    /// Replaces `r` by the solution.
+    pub fn substitute(&self, r: &mut [f64]) {
         let rows = self.rows;
         for row in 0..rows {
             let line = &self.lower[row * rows..];

@@ -10,7 +10,7 @@ use super::dense::Dense;
 use super::{Program, Solution};
 
 /// The relative duality gap at which the method ends.
-const GAP: f64 = 1e-11;
+pub(super) const GAP: f64 = 1e-11;
 /// The relative error that [`solve`] accepts when rounding prevents further progress.
 pub const ACCEPTED: f64 = 1e-8;
 /// The maximum number of steps after the gap is reached.
@@ -50,8 +50,20 @@ pub(super) struct Scaled {
     pub level: Vec<f64>,
 }
 
-impl Scaled {
-    pub fn rows(&self) -> usize {
+/// The matrix `A` of a program in standard form.
+pub(super) trait Form {
+    /// Returns the number of rows.
+    fn rows(&self) -> usize;
+    /// Returns the number of variables.
+    fn variables(&self) -> usize;
+    /// Computes `out = A x`.
+    fn times(&self, x: &[f64], out: &mut [f64]);
+    /// Computes `out = A' y`.
+    fn transposed(&self, y: &[f64], out: &mut [f64]);
+}
+
+impl Form for Scaled {
+    fn rows(&self) -> usize {
         2 * self.classes + self.types
     }
 
@@ -59,7 +71,6 @@ impl Scaled {
         self.columns.len() + self.rows() + usize::from(!self.level.is_empty())
     }
 
-    /// Computes `out = A x`.
     fn times(&self, x: &[f64], out: &mut [f64]) {
         let (m, k) = (self.columns.len(), self.classes);
         let slack = &x[m..m + self.rows()];
@@ -82,7 +93,6 @@ impl Scaled {
         }
     }
 
-    /// Computes `out = A' y`.
     fn transposed(&self, y: &[f64], out: &mut [f64]) {
         let (m, k) = (self.columns.len(), self.classes);
         for (v, out) in self.columns.iter().zip(out.iter_mut()) {
@@ -103,11 +113,11 @@ impl Scaled {
 }
 
 /// The normal equations `A D A' dy = r` of one iteration.
-pub(super) trait Normal {
+pub(super) trait Normal<F> {
     /// Factors the matrix for the diagonal `d` of all variables.
-    fn factor(&mut self, scaled: &Scaled, d: &[f64]);
+    fn factor(&mut self, form: &F, d: &[f64]);
     /// Replaces `r` by the solution.
-    fn solve(&self, scaled: &Scaled, r: &mut [f64]);
+    fn solve(&self, form: &F, r: &mut [f64]);
 }
 
 /// Solves a program.
@@ -214,7 +224,7 @@ fn start(program: &Program, scaled: &Scaled, bound: &[f64]) -> Vec<f64> {
     x
 }
 
-fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Solution> {
+fn run(program: &Program, accepted: f64, normal: &mut impl Normal<Scaled>) -> Result<Solution> {
     let (scaled, scales, bound) = scale(program);
     let (m, k, rows, all) = (scaled.columns.len(), scaled.classes, scaled.rows(), scaled.variables());
     let mut cost = vec![0.0; all];
@@ -229,10 +239,49 @@ fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Sol
     if program.level {
         cost[m + rows] = -1.0;
     }
+    let from = start(program, &scaled, &bound);
+    let Point { error, x, y, iterations } = follow(&scaled, (&cost, &weight, &bound), from, GAP, normal)?;
+    if error > accepted {
+        return Err(not_converged(&format!("relative error {error:.1e} after {iterations} iterations")));
+    }
+    let capacity_price = |at: usize| -y[2 * k + at] / program.capacity[at];
+    let unscale = if program.level { scales.level } else { scales.value };
+    Ok(Solution {
+        level: if program.level { x[m + rows] * scales.level } else { 0.0 },
+        surplus: (0..k).map(|at| x[m + at]).collect(),
+        need_price: (0..k).map(|at| y[at] / scales.rate[at] * unscale).collect(),
+        type_price: (0..program.capacity.len()).map(|at| capacity_price(at) * unscale).collect(),
+        x: x[..m].to_vec(),
+        iterations,
+    })
+}
+
+/// A point near the central path.
+pub(super) struct Point {
+    /// The relative gap plus the largest residuals.
+    pub error: f64,
+    /// The variables.
+    pub x: Vec<f64>,
+    /// The dual values of the rows.
+    pub y: Vec<f64>,
+    /// The number of iterations.
+    pub iterations: u32,
+}
+
+/// Follows the central path from `x` until the relative gap is below `least_gap`, and then approaches the path.
+///
+/// Errors: [`Error::NotConverged`] if the first point is not finite. The caller decides whether the error of the point is accepted.
+pub(super) fn follow<F: Form>(
+    form: &F,
+    (cost, weight, bound): (&[f64], &[f64], &[f64]),
+    mut x: Vec<f64>,
+    least_gap: f64,
+    normal: &mut impl Normal<F>,
+) -> Result<Point> {
+    let (rows, all) = (form.rows(), form.variables());
     let total: f64 = weight.iter().sum();
-    let mut x = start(program, &scaled, &bound);
-    let mut s: Vec<f64> = x.iter().zip(&weight).map(|(x, w)| w / total * 2.0 / x.max(1e-3)).collect();
-    s.iter_mut().zip(&cost).for_each(|(s, c)| *s += c.max(0.0));
+    let mut s: Vec<f64> = x.iter().zip(weight).map(|(x, w)| w / total * 2.0 / x.max(1e-3)).collect();
+    s.iter_mut().zip(cost).for_each(|(s, c)| *s += c.max(0.0));
     let mut y = vec![0.0; rows];
     let (mut rp, mut rd, mut rc) = (vec![0.0; rows], vec![0.0; all], vec![0.0; all]);
     let (mut d, mut dy, mut dx, mut ds, mut work) =
@@ -241,9 +290,9 @@ fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Sol
     let mut best: Option<(f64, Vec<f64>, Vec<f64>)> = None;
     let (mut iterations, mut centered) = (0, 0);
     loop {
-        scaled.times(&x, &mut rp);
-        rp.iter_mut().zip(&bound).for_each(|(r, b)| *r = b - *r);
-        scaled.transposed(&y, &mut rd);
+        form.times(&x, &mut rp);
+        rp.iter_mut().zip(bound).for_each(|(r, b)| *r = b - *r);
+        form.transposed(&y, &mut rd);
         for at in 0..all {
             rd[at] = cost[at] - rd[at] - s[at];
         }
@@ -260,12 +309,12 @@ fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Sol
         if !error.is_finite() {
             break;
         }
-        if best.as_ref().is_none_or(|(least, ..)| error <= *least || error < 2.0 * GAP) {
+        if best.as_ref().is_none_or(|(least, ..)| error <= *least || error < 2.0 * least_gap) {
             best = Some((error, x.clone(), y.clone()));
         }
         // The last steps keep the gap; they approach the central path and reduce the residuals.
-        let centering = gap < GAP;
-        if (error < 2.0 * GAP && centered >= 2) || centered == CENTERINGS || iterations == ITERATIONS {
+        let centering = gap < least_gap;
+        if (error < 2.0 * least_gap && centered >= 2) || centered == CENTERINGS || iterations == ITERATIONS {
             break;
         }
         centered += u32::from(centering);
@@ -273,15 +322,15 @@ fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Sol
         for at in 0..all {
             d[at] = x[at] / s[at];
         }
-        normal.factor(&scaled, &d);
+        normal.factor(form, &d);
         let mut direction = |rc: &[f64], dx: &mut [f64], ds: &mut [f64], dy: &mut [f64]| {
             for at in 0..all {
                 work[at] = d[at] * rd[at] - rc[at] / s[at];
             }
-            scaled.times(&work, dy);
+            form.times(&work, dy);
             dy.iter_mut().zip(&rp).for_each(|(dy, rp)| *dy += rp);
-            refine(&scaled, &d, normal, dy, &mut work, &mut scratch);
-            scaled.transposed(dy, ds);
+            refine(form, &d, normal, dy, &mut work, &mut scratch);
+            form.transposed(dy, ds);
             for at in 0..all {
                 ds[at] = rd[at] - ds[at];
                 dx[at] = rc[at] / s[at] - d[at] * ds[at];
@@ -307,28 +356,16 @@ fn run(program: &Program, accepted: f64, normal: &mut impl Normal) -> Result<Sol
         y.iter_mut().zip(&dy).for_each(|(y, dy)| *y += q * dy);
     }
     let (error, x, y) = best.ok_or_else(|| not_converged("the first point is not finite"))?;
-    if error > accepted {
-        return Err(not_converged(&format!("relative error {error:.1e} after {iterations} iterations")));
-    }
-    let capacity_price = |at: usize| -y[2 * k + at] / program.capacity[at];
-    let unscale = if program.level { scales.level } else { scales.value };
-    Ok(Solution {
-        level: if program.level { x[m + rows] * scales.level } else { 0.0 },
-        surplus: (0..k).map(|at| x[m + at]).collect(),
-        need_price: (0..k).map(|at| y[at] / scales.rate[at] * unscale).collect(),
-        type_price: (0..program.capacity.len()).map(|at| capacity_price(at) * unscale).collect(),
-        x: x[..m].to_vec(),
-        iterations,
-    })
+    Ok(Point { error, x, y, iterations })
 }
 
 /// Solves `A D A' y = r` by conjugate gradients with the factored matrix as preconditioner. `r` is replaced by the solution.
 ///
 /// The factored matrix is exact up to rounding and to a relative change of its diagonal, so few steps suffice.
-fn refine(
-    scaled: &Scaled,
+fn refine<F: Form>(
+    form: &F,
     d: &[f64],
-    normal: &impl Normal,
+    normal: &impl Normal<F>,
     r: &mut [f64],
     work: &mut [f64],
     [y, z, p, q]: &mut [Vec<f64>; 4],
@@ -338,13 +375,13 @@ fn refine(
     let target = size(r) * 1e-12;
     y.fill(0.0);
     z.copy_from_slice(r);
-    normal.solve(scaled, z);
+    normal.solve(form, z);
     p.copy_from_slice(z);
     let mut product = dot(r, z);
     for _ in 0..STEPS {
-        scaled.transposed(p, work);
+        form.transposed(p, work);
         work.iter_mut().zip(d).for_each(|(w, d)| *w *= d);
-        scaled.times(work, q);
+        form.times(work, q);
         let curvature = dot(p, q);
         if curvature <= 0.0 || curvature.is_nan() || product == 0.0 {
             break;
@@ -356,7 +393,7 @@ fn refine(
             break;
         }
         z.copy_from_slice(r);
-        normal.solve(scaled, z);
+        normal.solve(form, z);
         let next = dot(r, z);
         let turn = next / product;
         product = next;
@@ -365,7 +402,7 @@ fn refine(
     r.copy_from_slice(y);
 }
 
-fn not_converged(problem: &str) -> Error {
+pub(super) fn not_converged(problem: &str) -> Error {
     Error::NotConverged { solver: "interior-point method of the fractions".to_owned(), problem: problem.to_owned() }
 }
 

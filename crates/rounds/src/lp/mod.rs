@@ -11,12 +11,16 @@
 //!
 //! Each iteration solves normal equations. Without pairs they fall apart into one 2x2 block per class and a border of one row per type
 //! (`blocks.rs`): linear time in the number of jobs. With pairs they are dense in the classes (`dense.rs`).
+//! Programs with pairs of many distinct jobs of few kinds have one variable per pair of kinds ([`solve_kinds`], `aggregate/`).
 
+mod aggregate;
 mod blocks;
 mod certificate;
 mod dense;
 mod interior;
+mod sparse;
 
+pub use aggregate::{KindColumn, KindJob, KindProgram, KindSolution, solve_kinds};
 pub use certificate::{DualityGap, certify};
 pub use interior::{ACCEPTED, solve, solve_within};
 

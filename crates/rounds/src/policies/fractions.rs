@@ -1,12 +1,21 @@
 //! From active jobs to a linear program, and from its solution to fractions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use plimsoll_base::error::{Error, Result};
 
 use super::View;
-use crate::lp::{Column, ColumnMember, JobClass, Need, Program, Solution, solve_within};
+use crate::lp::{
+    Column, ColumnMember, JobClass, KindColumn, KindJob, KindProgram, Need, Program, Solution, solve_kinds,
+    solve_within,
+};
 use crate::mechanism::Targets;
+
+/// The largest number of classes of identical jobs in a program with a column per pair of classes.
+///
+/// The cost of that program grows with the cube of the classes. It returns the center of its optima. Published results depend on it,
+/// so the limit is above the number of classes of all published runs.
+pub(super) const DISTINCT: usize = 300;
 
 /// The fractions of time of the active jobs, before rounding.
 #[derive(Clone, Debug, Default)]
@@ -17,10 +26,23 @@ pub struct Fractions {
     pub types: usize,
     /// The fraction of job `i` on type `j` at `i * types + j`.
     pub alone: Vec<f64>,
-    /// The fractions of pairs, in the order of [`Targets::pairs`]; empty without packing.
-    pub pairs: Vec<f64>,
+    /// Whether pairs of jobs may share accelerators.
+    pub packing: bool,
+    /// The positive fractions of pairs.
+    pub pairs: Vec<PairFraction>,
     /// The surplus of each job over its required rate, relative to its largest rate.
     pub surplus: Vec<f64>,
+}
+
+/// The fraction of time of a pair of jobs on a worker type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairFraction {
+    /// The jobs, the lower index first.
+    pub jobs: [u32; 2],
+    /// The worker type.
+    pub worker_type: u32,
+    /// The fraction.
+    pub x: f64,
 }
 
 impl Fractions {
@@ -31,11 +53,13 @@ impl Fractions {
 
     /// Rounds to targets of the mechanism.
     pub fn targets(&self) -> Targets {
-        Targets {
-            types: self.types,
-            alone: self.alone.iter().map(|&x| Targets::rounded(x)).collect(),
-            pairs: self.pairs.iter().map(|&x| Targets::rounded(x)).collect(),
+        let m = self.alone.len() / self.types.max(1);
+        let mut pairs = vec![0; if self.packing { m * m.saturating_sub(1) / 2 * self.types } else { 0 }];
+        for pair in &self.pairs {
+            let at = Targets::pair_index(pair.jobs[0] as usize, pair.jobs[1] as usize);
+            pairs[at * self.types + pair.worker_type as usize] = Targets::rounded(pair.x);
         }
+        Targets { types: self.types, alone: self.alone.iter().map(|&x| Targets::rounded(x)).collect(), pairs }
     }
 }
 
@@ -75,6 +99,14 @@ impl Model<'_> {
             });
             classes[class as usize].count += 1.0;
             class_of.push(class);
+        }
+        // Without a certificate the slow program decides.
+        if self.packing
+            && self.value.is_none()
+            && classes.len() > DISTINCT
+            && let Ok(fractions) = self.solve_by_kind(view)
+        {
+            return Ok(fractions);
         }
         let mut columns = Vec::new();
         // The position of the columns of each class alone, and of each pair of classes.
@@ -130,7 +162,8 @@ impl Model<'_> {
         solution: &Solution,
     ) -> Fractions {
         let x = |at: u32| solution.x.get(at as usize).copied().unwrap_or(0.0);
-        let mut fractions = Fractions { level: solution.level, ..Fractions::zero(m, n) };
+        let (level, packing) = (solution.level, self.packing);
+        let mut fractions = Fractions { level, packing, ..Fractions::zero(m, n) };
         for (job, &class) in class_of.iter().enumerate() {
             for j in 0..n {
                 fractions.alone[job * n + j] = x(at_alone[class as usize * n + j]);
@@ -138,11 +171,91 @@ impl Model<'_> {
             fractions.surplus[job] = solution.surplus[class as usize];
             for other in 0..if self.packing { job } else { 0 } {
                 let key = (class.max(class_of[other]), class.min(class_of[other]));
-                let positions = at_pair.get(&key);
-                fractions.pairs.extend((0..n).map(|j| positions.map_or(0.0, |positions| x(positions[j]))));
+                let Some(positions) = at_pair.get(&key) else { continue };
+                for (j, &position) in positions.iter().enumerate().filter(|(_, at)| x(**at) > 0.0) {
+                    let (jobs, worker_type) = ([other as u32, job as u32], j as u32);
+                    fractions.pairs.push(PairFraction { jobs, worker_type, x: x(position) });
+                }
             }
         }
         fractions
+    }
+}
+
+impl Model<'_> {
+    /// Solves a program with pairs of many distinct jobs: jobs with equal label and scale are one kind (`lp/aggregate`).
+    ///
+    /// Errors: bounds of the level that differ by more than the accepted error.
+    pub(super) fn solve_by_kind(&self, view: &View<'_>) -> Result<Fractions> {
+        let (m, n) = (view.jobs.len(), view.capacity.len());
+        let mut index: HashMap<(u64, u32), usize> = HashMap::new();
+        let mut members: Vec<Vec<u32>> = Vec::new();
+        for job in 0..m {
+            let kind = *index.entry(((self.label)(job), view.jobs[job].scale)).or_insert_with(|| {
+                members.push(Vec::new());
+                members.len() - 1
+            });
+            members[kind].push(job as u32);
+        }
+        let need = |&job: &u32| self.needs[job as usize].unwrap_or(Need { base: 0.0, slope: 0.0 });
+        let mut program = KindProgram {
+            capacity: view.capacity.iter().map(|&count| f64::from(count.max(1))).collect(),
+            kinds: members.iter().map(|jobs| jobs.iter().map(need).collect()).collect(),
+            columns: Vec::new(),
+            level: self.level,
+        };
+        for (kind, jobs) in members.iter().enumerate() {
+            let job = jobs[0] as usize;
+            let (scale, own) = (view.jobs[job].scale, kind as u32);
+            let width = f64::from(scale);
+            for j in 0..n {
+                let rate = (self.rate)(job, j);
+                let worker_type = j as u32;
+                if rate > 0.0 && view.capacity[j] > 0 {
+                    program.columns.push(KindColumn { worker_type, width, first: (own, rate), second: None });
+                }
+                for (other, partners) in members[..=kind].iter().enumerate() {
+                    let partner = &view.jobs[partners[0] as usize];
+                    if partner.scale == scale
+                        && let Some(pair) = view.rates.pair(view.jobs[job].kind, partner.kind, j)
+                    {
+                        let (first, second) = ((own, pair.first.per_s), Some((other as u32, pair.second.per_s)));
+                        program.columns.push(KindColumn { worker_type, width, first, second });
+                    }
+                }
+            }
+        }
+        let solved = solve_kinds(&program)?;
+        let reached = |(need, rate): (&Need, &f64)| {
+            let required = need.base + need.slope * solved.gap.below;
+            *rate >= required * (1.0 - self.accepted)
+        };
+        let feasible = program.kinds.iter().flatten().zip(solved.rates.iter().flatten()).all(reached);
+        let gap = solved.gap.relative();
+        if gap.is_nan() || gap > self.accepted || !feasible {
+            let problem = format!("the bounds of the level are {} and {}", solved.gap.below, solved.gap.above);
+            return Err(Error::NotConverged { solver: "program over kinds".to_owned(), problem });
+        }
+        let of = |job: KindJob| members[job.0 as usize][job.1 as usize];
+        let mut fractions = Fractions { level: solved.gap.below, packing: true, ..Fractions::zero(m, n) };
+        for (job, j, x) in solved.alone {
+            fractions.alone[of(job) as usize * n + j as usize] += x;
+        }
+        let mut pairs: BTreeMap<([u32; 2], u32), f64> = BTreeMap::new();
+        for (a, b, j, x) in solved.pairs {
+            let (a, b) = (of(a), of(b));
+            *pairs.entry(([a.min(b), a.max(b)], j)).or_insert(0.0) += x;
+        }
+        fractions.pairs =
+            pairs.into_iter().map(|((jobs, worker_type), x)| PairFraction { jobs, worker_type, x }).collect();
+        for (kind, rates) in solved.rates.iter().enumerate() {
+            for (&job, rate) in members[kind].iter().zip(rates) {
+                let need = need(&job);
+                let fastest = (0..n).map(|j| (self.rate)(job as usize, j)).fold(f64::MIN_POSITIVE, f64::max);
+                fractions.surplus[job as usize] = (rate - need.base - need.slope * fractions.level) / fastest;
+            }
+        }
+        Ok(fractions)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::finish_time::{Finish, finish_time};
 use super::*;
+use crate::lp::Need;
 use crate::mechanism::WHOLE;
 use crate::table::PairRate;
 use crate::table::Rate;
@@ -105,6 +106,11 @@ fn pair(first: f64, second: f64) -> PairRate {
     PairRate { first: rate(first), second: rate(second) }
 }
 
+/// Returns the fractions of all pairs in the order of [`Targets::pairs`].
+fn pairs(solved: &Fractions) -> Vec<f64> {
+    solved.targets().pairs.iter().map(|&x| f64::from(x) / f64::from(WHOLE)).collect()
+}
+
 #[test]
 fn e6_pairs_on_one_accelerator() {
     let (jobs, mut rates) = (jobs(3), rates(&[&[10.0], &[10.0], &[10.0]]));
@@ -116,7 +122,7 @@ fn e6_pairs_on_one_accelerator() {
     assert!((solved.level - 0.375).abs() < 1e-9);
     near(&solved.alone, &[0.0, 0.0, 0.375]);
     // Pairs (0, 1), (0, 2), (1, 2).
-    near(&solved.pairs, &[0.625, 0.0, 0.0]);
+    near(&pairs(&solved), &[0.625, 0.0, 0.0]);
     assert!((max_min(&view, true, false).expect("a solution").level - 1.0 / 3.0).abs() < 1e-9);
 }
 
@@ -129,7 +135,7 @@ fn e7_pairs_on_two_types() {
     let solved = max_min(&view, true, true).expect("a solution");
     assert!((solved.level - 32.0 / 27.0).abs() < 1e-9);
     near(&solved.alone, &[4.0 / 27.0, 0.0, 0.0, 4.0 / 27.0]);
-    near(&solved.pairs, &[23.0 / 27.0, 0.0]);
+    near(&pairs(&solved), &[23.0 / 27.0, 0.0]);
     let solved = max_min(&view, true, false).expect("a solution");
     assert!((solved.level - 1.0).abs() < 1e-9);
 }
@@ -336,6 +342,63 @@ fn fractions_respect_time_and_capacity() {
             if !matches!(row.name, "fifo" | "proportional") {
                 let within = |j: usize| used[j] <= u64::from(WHOLE) * u64::from(capacity[j]) + slack;
                 assert!((0..3).all(within), "{}: {used:?}", row.name);
+            }
+        }
+    }
+}
+
+/// Jobs with distinct work by kind have the makespan of the program of single jobs, and fractions that complete all jobs in time.
+#[test]
+fn makespans_by_kind_are_those_of_single_jobs() {
+    let mut random = crate::random::PythonRandom::new(33);
+    for instance in 0..40 {
+        let kinds = 1 + random.below(4);
+        let own: Vec<Vec<f64>> = (0..kinds).map(|_| (0..3).map(|_| 1.0 + random.below(40) as f64).collect()).collect();
+        let rows: Vec<&[f64]> = own.iter().map(Vec::as_slice).collect();
+        let mut rates = rates(&rows);
+        for a in 0..kinds {
+            for b in 0..=a {
+                let part = 0.4 + 0.05 * random.below(11) as f64;
+                (0..3).for_each(|j| rates.set_pair(a, b, j, pair(own[a][j] * part, own[b][j] * part)));
+            }
+        }
+        let mut jobs = jobs(2 + random.below(28));
+        jobs.iter_mut().for_each(|job| {
+            (job.kind, job.remaining) = (random.below(kinds) as u32, 1_000_000 * (1 + random.below(100_000) as u64));
+        });
+        let capacity = [2, 3, 1];
+        let view = view(&jobs, &rates, &capacity);
+        let rate = |job: usize, j: usize| view.rate(job, j);
+        let slow = makespan(&view, &rate, true, 0.0).expect("a solution").level;
+        for (level, time) in [(true, slow), (false, slow * 1.05)] {
+            let need = |job: &ActiveJob| {
+                let work = job.iterations();
+                Some(if level { Need { base: 0.0, slope: work } } else { Need { base: work / time, slope: 0.0 } })
+            };
+            let needs = jobs.iter().map(need).collect();
+            let label = |job: usize| u64::from(jobs[job].kind);
+            let model = fractions::Model {
+                needs,
+                rate: &rate,
+                value: None,
+                level,
+                packing: true,
+                label: &label,
+                accepted: 1e-9,
+            };
+            let solved = model.solve_by_kind(&view).expect("a certified solution");
+            if level {
+                assert!((solved.level * slow - 1.0).abs() < 1e-9, "instance {instance}: {} {slow}", solved.level);
+            }
+            let mut done: Vec<f64> =
+                (0..jobs.len()).map(|at| (0..3).map(|j| rate(at, j) * solved.alone[at * 3 + j]).sum()).collect();
+            for beside in &solved.pairs {
+                let [a, b] = beside.jobs.map(|at| at as usize);
+                let of = rates.pair(jobs[a].kind, jobs[b].kind, beside.worker_type as usize).expect("a pair");
+                (done[a], done[b]) = (done[a] + of.first.per_s * beside.x, done[b] + of.second.per_s * beside.x);
+            }
+            for (done, job) in done.iter().zip(&jobs) {
+                assert!(done * time >= job.iterations() * (1.0 - 1e-8), "instance {instance}: {done}");
             }
         }
     }

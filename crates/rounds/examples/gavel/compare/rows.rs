@@ -37,6 +37,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Returns the value of a key.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.only.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
     /// Reads the arguments: groups, and `key=value`.
     pub fn from_arguments(arguments: impl Iterator<Item = String>) -> Filter {
         let mut filter = Filter { threads: 2, ..Filter::default() };

@@ -9,8 +9,13 @@ use plimsoll_rounds::policies::{ActiveJob, POLICIES, PolicyOptions, View, max_mi
 use plimsoll_rounds::random::PythonRandom;
 use plimsoll_rounds::table::{PairRate, Rate, Rates};
 
-/// Writes the time, the iterations and the duality gap of max-min programs of distinct jobs on three types.
-pub fn solver(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+use super::Filter;
+
+/// Writes the time, the iterations and the duality gap of max-min programs of distinct jobs on three types, then the times of policies.
+pub fn solver(filter: &Filter, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+    if filter.value("policy").is_some() {
+        return policies(filter, out);
+    }
     for jobs in [20, 60, 150, 1_000, 10_000] {
         let mut random = PythonRandom::new(47);
         let part = f64::from((jobs / 3).max(1));
@@ -65,21 +70,21 @@ pub fn solver(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
         let time = begin.elapsed().as_secs_f64() * 1e3;
         writeln!(out, "solver: {count} jobs of 26 kinds: {time:.3} ms, level {:.6}", solved.level)?;
     }
-    policies(out)
+    policies(filter, out)
 }
 
-/// Writes the time of each policy's fractions for distinct jobs on three types, and of policies with space sharing for jobs of 26 kinds.
-fn policies(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
-    for row in POLICIES {
-        for count in [1_000usize, 10_000] {
-            let kinds = if row.packing { 26 } else { count };
-            // One worker type for the policy that has no other; pairs grow with the square of the jobs.
-            let types = if row.name == "shockwave" { 1 } else { 3 };
-            if row.packing && count > 1_000 {
+/// Writes the time of each policy's fractions for jobs with distinct weights and work on three types. Each job has its own rates, or, under
+/// policies with space sharing, those of one of 26 kinds.
+fn policies(filter: &Filter, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+    let size = filter.value("jobs").and_then(|jobs| jobs.parse::<usize>().ok());
+    for row in POLICIES.iter().filter(|row| filter.value("policy").is_none_or(|name| name == row.name)) {
+        for count in [100, 300, 1_000, 10_000] {
+            if size.is_some_and(|size| size != count) {
                 continue;
             }
-            // Jobs with distinct work are distinct classes, and the program with their pairs is dense.
-            let count = if row.name == "min_total_duration_packed" { 150 } else { count };
+            let kinds = if row.packing { 26 } else { count };
+            // One worker type for the policy that has no other.
+            let types = if row.name == "shockwave" { 1 } else { 3 };
             let mut random = PythonRandom::new(47);
             let rows: Vec<Vec<f64>> = (0..kinds)
                 .map(|_| {
@@ -106,7 +111,7 @@ fn policies(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
                 id: id as u32,
                 kind: (id % kinds) as u32,
                 scale: 1,
-                weight: 1,
+                weight: 1 + (id as u32 * 7_919) % 10_007,
                 entity: (id % 20) as u32,
                 arrival: Time(0),
                 remaining: 1_000_000 * (1_000 + (id as u64 * 7_919) % 100_000),
