@@ -323,7 +323,7 @@ fn failover_toml() {
     let plan = std::fs::read(here("experiments/paper/fuxi-failover.toml")).expect("a file of the repository");
     fuzz("failover", vec![plan], Pool::text, |path| {
         let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
-        FailoverPlan::read(path, &text, &[]).map(drop)
+        FailoverPlan::read(&plimsoll::tree::Place::whole_text(path, text), &[]).map(drop)
     });
 }
 
