@@ -80,7 +80,7 @@ WRONG = {
         "machines: '4x' is not accepted; expected COUNTxCAPACITY",
     ),
     "a policy": (lambda plan: replay(policies=["dfr"]), INPUT, "unknown policy 'dfr' (did you mean 'drf'?)"),
-    "no policy": (lambda plan: replay(policies=[]), INPUT, "policies: nothing is given; expected at least one"),
+    "no policy": (lambda plan: replay(policies=[]), INPUT, "policies: no value is given; expected at least one"),
     "policies of another type": (
         lambda plan: plimsoll.replay("trace.csv", MACHINES, 3),
         TypeError,

@@ -236,7 +236,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the options that the caller may set: those that the calling function does not set, except the format of the output.
+/// Returns the options that the caller may set: options without a value in `fixed`, except the format of the output.
 fn allowed<'c>(command: &'c Command, fixed: &'c [String]) -> impl Iterator<Item = &'c Arg> {
     let is_fixed = |arg: &&Arg| fixed.iter().any(|name| arg.get_id() == name.as_str());
     let not_of_calls = |arg: &&Arg| ["format", "help"].contains(&arg.get_id().as_str());
@@ -357,7 +357,7 @@ fn check(
     let required = command.get_arguments().filter(|arg| arg.is_required_set()).map(|arg| arg.get_id().as_str());
     let groups = command.get_groups().filter(|group| group.is_required_set()).map(|group| group.get_id().as_str());
     if let Some(id) = required.chain(groups).find(|id| !has(id)) {
-        return Err(WrongCall::Input(format!("{}: nothing is given; expected at least one", name(id))));
+        return Err(WrongCall::Input(format!("{}: no value is given; expected at least one", name(id))));
     }
     for arg in command.get_arguments().filter(|arg| has(arg.get_id().as_str())) {
         let id = arg.get_id().as_str();
@@ -389,4 +389,79 @@ fn line(command: &Command, words: &str, values: &Map<String, Value>) -> String {
         }));
     }
     shell::line(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Argument {
+        Argument::Text(text.to_owned())
+    }
+
+    fn named(arguments: &[(&str, Argument)]) -> Arguments {
+        arguments.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    /// A call has the arguments of the equal command line, with all defaults, and records this command line.
+    #[test]
+    fn a_call_is_its_command_line() {
+        let (trace, folder, list) =
+            (("trace", text("t.csv")), ("folder", text("r")), |name| Argument::List(vec![text(name)]));
+        let replay = [trace.clone(), ("machines", text("1x1c1g")), ("policies", list("drf")), ("output", text("r"))];
+        let options = [
+            ("placement", text("first-fit")),
+            ("devices", text("gpu")),
+            ("audit", Argument::Truth(true)),
+            ("tasks", Argument::Truth(false)),
+            ("load", Argument::Number(0.5)),
+            ("thin", Argument::Number(0.25)),
+            ("seed", Argument::Whole(3)),
+            ("from_", text("swf")),
+            ("save_every", text("5s")),
+        ];
+        let solved =
+            [("whole_tasks", Argument::Truth(true)), ("ties", text("lowest-id")), ("variant", text("max-min-level"))];
+        let cases: [(&str, &[(&str, Argument)], &[(&str, Argument)]); 14] = [
+            ("run", &[("plans", list("p.toml")), ("set", list("seeds=2"))], &[("jobs", Argument::Whole(2))]),
+            ("replay", &replay, &[]),
+            ("replay", &replay, &options),
+            ("solve", &[("instance", text("i.toml"))], &solved),
+            ("check", &[("policies", list("drf"))], &[("domain", text("zeros"))]),
+            ("decide", &[("state", text("s.toml")), ("policies", list("drf"))], &[]),
+            ("court", &[("policies", list("drf"))], &[("search", Argument::Truth(true)), ("size", Argument::Whole(3))]),
+            ("compare", &[("before", text("a")), ("after", text("b"))], &[("all", Argument::Truth(true))]),
+            ("plot", std::slice::from_ref(&folder), &[("width", Argument::Whole(300))]),
+            ("report", &[folder], &[]),
+            ("schema", &[("tables", list("users"))], &[]),
+            ("policies", &[("name", text("drf"))], &[]),
+            (
+                "why",
+                &[("source", text("r")), ("jobs", list("j"))],
+                &[("without", text("rule")), ("shake", Argument::Number(2.5))],
+            ),
+            ("trace_stats", &[trace], &[("machines", text("1x1c1g"))]),
+        ];
+        for (verb, given, options) in cases {
+            let call =
+                Call::new(verb, named(given), named(options)).unwrap_or_else(|wrong| panic!("{verb}: {wrong:?}"));
+            let words = shell::words(&call.line).expect("words").into_iter().map(OsString::from);
+            let parsed = Call::parse(words).unwrap_or_else(|wrong| panic!("{verb}: {wrong}"));
+            assert_eq!(format!("{:?}", call.verb), format!("{:?}", parsed.verb), "{verb}");
+        }
+    }
+
+    #[test]
+    fn messages_have_keywords_instead_of_options() {
+        let call = Call::new(
+            "replay",
+            named(&[("trace", text("t")), ("machines", text("1x1c")), ("policies", text("drf"))]),
+            Vec::new(),
+        );
+        let spelling = call.expect("a call").spelling;
+        assert_eq!(
+            spelling.apply("--on-blocked: --policy and --from, not --no-option or a--load"),
+            "on_blocked: policies and from_, not --no-option or a--load"
+        );
+    }
 }

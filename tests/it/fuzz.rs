@@ -308,7 +308,7 @@ fn expressions() {
 
 #[test]
 fn instance_toml() {
-    fuzz_text("instance", &["traces/instances"], "toml", |path| instance::open(path).map(drop));
+    fuzz_text("instance", &["traces/instances"], "toml", |path| instance::open(&path.to_owned().into()).map(drop));
 }
 
 #[test]

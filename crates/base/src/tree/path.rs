@@ -143,7 +143,7 @@ impl Node {
         at.place.clone()
     }
 
-    /// Returns the path of the innermost key or value at a place; `None` if the place is the whole tree or in none of its keys.
+    /// Returns the path of the innermost key or value at a place; `None` for the place of the whole tree.
     pub(super) fn path_to(&self, place: &Place) -> Option<String> {
         // A document without a header has an empty place.
         if place.text().is_empty() {

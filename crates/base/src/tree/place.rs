@@ -13,7 +13,7 @@ use crate::error::Error;
 struct TextSource {
     name: PathBuf,
     text: String,
-    /// Whether the text was generated from a value, whose author has never seen its lines.
+    /// Whether the text was generated from a value; its lines mean nothing to the caller.
     is_generated: bool,
 }
 
@@ -43,6 +43,11 @@ impl Place {
     /// Returns the same file with an unknown position.
     pub(super) fn unknown(&self) -> Place {
         Place { source: self.source.clone(), span: None }
+    }
+
+    /// Returns whether the text was generated from a value.
+    pub(super) fn is_generated(&self) -> bool {
+        self.source.is_generated
     }
 
     /// Returns the name of the file.
@@ -88,7 +93,7 @@ impl Place {
     pub fn marked(&self, problem: &str) -> String {
         let file = self.source.name.display();
         let Some(span) = &self.span else { return format!("{file}: {problem}") };
-        if self.source.is_generated {
+        if self.is_generated() {
             let key = Node::toml(&self.unknown()).ok().and_then(|tree| tree.path_to(self));
             return match key {
                 Some(key) if problem.starts_with(&format!("{key}: ")) => problem.to_owned(),
