@@ -432,7 +432,7 @@ mod tests {
             ("court", &[("policies", list("drf"))], &[("search", Argument::Truth(true)), ("size", Argument::Whole(3))]),
             ("compare", &[("before", text("a")), ("after", text("b"))], &[("all", Argument::Truth(true))]),
             ("plot", std::slice::from_ref(&folder), &[("width", Argument::Whole(300))]),
-            ("report", &[folder], &[]),
+            ("report", std::slice::from_ref(&folder), &[]),
             ("schema", &[("tables", list("users"))], &[]),
             ("policies", &[("name", text("drf"))], &[]),
             (
