@@ -11,7 +11,7 @@ pub mod cli;
 pub mod experiment;
 pub mod output;
 
-pub use plimsoll_base::{column, error, names, pinned, rows, settings, tree, units};
+pub use plimsoll_base::{column, document, error, names, pinned, rows, settings, tree, units};
 pub use plimsoll_sim::{backend, books, cluster, engine, record, workload};
 pub use {
     plimsoll_control as control, plimsoll_court as court, plimsoll_fair as fair, plimsoll_gym as gym,

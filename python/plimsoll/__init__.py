@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _call, _plimsoll
-from ._call import Frames, call, folder, given, named, options
+from ._call import Frames, call, folder, given, named
 from ._errors import Error, InputError, RunError, Warning
 from ._metrics import Jobs, Metric, metric
 from ._plimsoll import Table
@@ -106,10 +106,9 @@ def run(
     """
     place, kept = folder(out)
     frames = Frames(kept)
-    name, text = given(plan, "plan", frames)
-    args = ["run", name, f"--output={place}", *_call.changes({**(changes or {}), **more}, frames)]
-    args += options({"jobs": jobs, "restart": restart, "quiet": quiet})
-    return Results(place, call(args, text, frames), frames.kept)
+    changed = _call.changes({**(changes or {}), **more}, frames)
+    args = {"plans": [given(plan, "plan", frames)], "output": place, "set": changed, "quiet": quiet}
+    return Results(place, call("run", args, {"jobs": jobs, "restart": restart}, frames), frames.kept)
 
 
 def replay(
@@ -145,9 +144,8 @@ def replay(
     frames = Frames(kept)
     if not isinstance(trace, (str, os.PathLike)):
         trace = frames.file(trace, "trace")
-    spec = _call.word(machines, "machines", "'400x16c32g'")
-    args = ["replay", f"--machines={spec}", *(f"--policy={name}" for name in named(policies, frames)), f"--output={place}"]
-    return Results(place, call([*args, *options({**more, "quiet": quiet}), "--", trace], frames=frames), frames.kept)
+    args = {"trace": trace, "machines": machines, "policies": named(policies, frames), "output": place, "quiet": quiet}
+    return Results(place, call("replay", args, more, frames), frames.kept)
 
 
 def solve(
@@ -169,9 +167,9 @@ def solve(
         InputError: The instance is not accepted; the message has the place.
         RunError: A solver did not converge.
     """
-    name, text = given(instance, "instance", Frames())
-    args = ["solve", name, "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies, Frames()))]
-    found = json.loads(call([*args, *options(more)], text))
+    names = named([] if policies is None else policies, Frames())
+    args = {"instance": given(instance, "instance", Frames()), "policies": names, "format": "json"}
+    found = json.loads(call("solve", args, more))
     return found if isinstance(found, list) else [found]
 
 
@@ -192,9 +190,8 @@ def check(policies: str | Policy | Sequence[str | Policy], **more: Unpack[CheckO
         KeyboardInterrupt: Ctrl-C.
     """
     frames = Frames()
-    args = ["check", "--format=json", *(f"--policy={name}" for name in named(policies, frames))]
-    usual = {"quiet": True, "whole_tasks": bool(frames.own)}
-    return json.loads(call([*args, *options({**usual, **more})], frames=frames))
+    args = {"policies": named(policies, frames), "format": "json", "quiet": True}
+    return json.loads(call("check", args, {"whole_tasks": bool(frames.own), **more}, frames))
 
 
 def decide(
@@ -217,9 +214,8 @@ def decide(
         RunError: A policy of your own raised.
     """
     frames = Frames()
-    name, text = given(state, "state", frames)
-    args = ["decide", name, "--format=json", *(f"--policy={policy}" for policy in named(policies, frames))]
-    found = json.loads(call([*args, *options(more)], text, frames))
+    args = {"state": given(state, "state", frames), "policies": named(policies, frames), "format": "json"}
+    found = json.loads(call("decide", args, more, frames))
     return found if isinstance(found, list) else [found]
 
 
@@ -247,12 +243,10 @@ def court(
         KeyboardInterrupt: Ctrl-C.
     """
     frames = Frames()
-    args: list[Any] = ["court", "--format=json", *(f"--policy={policy}" for policy in named([] if policies is None else policies, frames))]
-    text = None
-    if scenario is not None:
-        name, text = given(scenario, "scenario", frames)
-        args.append(name)
-    found = json.loads(call([*args, *options({"quiet": True, **more})], text, frames))
+    scenarios = [] if scenario is None else [given(scenario, "scenario", frames)]
+    names = named([] if policies is None else policies, frames)
+    args = {"scenarios": scenarios, "policies": names, "format": "json", "quiet": True}
+    found = json.loads(call("court", args, more, frames))
     return found if isinstance(found, list) else [found]
 
 
@@ -270,7 +264,8 @@ def compare(before: Results | str | os.PathLike, after: Results | str | os.PathL
     Raises:
         InputError: A folder has no results, or there is no such metric.
     """
-    return json.loads(call(["compare", "--format=json", *options(more), "--", results_folder(before, "before"), results_folder(after, "after")]))
+    args = {"before": results_folder(before, "before"), "after": results_folder(after, "after"), "format": "json"}
+    return json.loads(call("compare", args, more))
 
 
 def plot(results: Results | str | os.PathLike, **more: Unpack[PlotOptions]) -> dict[str, Figure]:
@@ -286,7 +281,7 @@ def plot(results: Results | str | os.PathLike, **more: Unpack[PlotOptions]) -> d
     Raises:
         InputError: The folder has no results, or an option is not accepted.
     """
-    call(["plot", *options({**more, "quiet": True}), "--", results_folder(results, "results")])
+    call("plot", {"folder": results_folder(results, "results"), "quiet": True}, more)
     return (results if isinstance(results, Results) else Results(results)).figures
 
 
@@ -306,7 +301,7 @@ def trace_stats(trace: Any, **more: Unpack[TraceStatsOptions]) -> dict[str, Any]
     frames = Frames()
     if not isinstance(trace, (str, os.PathLike)):
         trace = frames.file(trace, "trace")
-    return json.loads(call(["trace", "stats", "--format=json", *options({**more, "quiet": True}), "--", trace], frames=frames))
+    return json.loads(call("trace_stats", {"trace": trace, "format": "json", "quiet": True}, more, frames))
 
 
 def policies(name: str | None = None) -> Any:
@@ -315,7 +310,7 @@ def policies(name: str | None = None) -> Any:
     Raises:
         InputError: There is no policy of this name.
     """
-    return json.loads(call(["policies", "--format=json", *([] if name is None else ["--", _call.text(name, "name")])]))
+    return json.loads(call("policies", {"format": "json", **({} if name is None else {"name": name})}))
 
 
 def schema(*tables: str) -> dict[str, Any]:
@@ -324,7 +319,7 @@ def schema(*tables: str) -> dict[str, Any]:
     Raises:
         InputError: There is no table of this name.
     """
-    return json.loads(call(["schema", "--format=json", "--", *(_call.text(table, "tables") for table in tables)]))
+    return json.loads(call("schema", {"tables": tables, "format": "json"}))
 
 
 def read(folder: str | os.PathLike) -> Results:

@@ -1,12 +1,10 @@
-"""Calls of the command line from Python: arguments, errors and warnings."""
+"""Calls of commands from Python: arguments, errors and warnings."""
 
 from __future__ import annotations
 
 import atexit
 import json
-import keyword
 import math
-import numbers
 import os
 import re
 import shutil
@@ -14,9 +12,9 @@ import sys
 import tempfile
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _plimsoll
 from ._errors import InputError, RunError, Warning
@@ -67,14 +65,8 @@ class Frames:
         return path
 
     def told(self, message: str) -> str:
-        """Returns a message with the names of frames in place of their files."""
+        """Returns a message with a note about the frames whose files are in it, as values of a plan."""
         for path, name in self._names.items():
-            # In a file, line 1 has the names of the columns; a frame has no lines.
-            message = message.replace(f"{path}, line 1,", f"{name},")
-            # A path without a comma or colon after it is the value of a key of a plan, and remains.
-            message = message.replace(f"{path},", f"{name},").replace(f"{path}:", f"{name}:")
-            # The advice for a file in another format is of no use for a frame.
-            message = re.sub(f"; other logs are imported with a mapping, and `plimsoll trace guess '?{re.escape(path)}'?` writes a first one", "", message)
             if path in message:
                 message += f"\n{name} is a frame, which is another file in every call. To keep runs, give the path of a file."
         return message
@@ -100,121 +92,35 @@ class Line:
         self._length = 0
 
 
-def call(args: Iterable[Any], text: tuple[str, str] | None = None, frames: Frames | None = None) -> str:
-    """Runs the program with these arguments and returns its output.
+class Document(NamedTuple):
+    """A plan, an instance or a state that is not a file: a name for messages, and TOML. Relative paths in it begin at the folder of the name."""
 
-    Warns with `plimsoll.Warning`, attributed to the caller's caller. Raises `plimsoll.Error`; its cause is the exception of the user's own
-    policy or metric, if there is one.
+    name: str
+    text: str
+
+
+def call(command: str, given: Mapping[str, Any], options: Mapping[str, Any] | None = None, frames: Frames | None = None) -> str:
+    """Runs a command and returns its output. `given` are the arguments of the calling function, and `options` those of its caller; values None
+    of these are omitted.
+
+    Warns with `plimsoll.Warning`, attributed to the caller's caller. Raises TypeError for an argument that the command does not have or of
+    another type, and `plimsoll.Error`; its cause is the exception of the user's own policy or metric, if there is one.
     """
-    own = frames.own if frames else []
-    args = [os.fspath(arg) for arg in args]
+    frames = frames or Frames()
+    chosen = {name: value for name, value in (options or {}).items() if value is not None}
     # Without a terminal there are no progress bars; a notebook shows a line that is overwritten.
-    line = Line() if "ipykernel" in sys.modules and "--quiet" not in args else None
+    line = Line() if "ipykernel" in sys.modules and not given.get("quiet") else None
     try:
-        code, printed, problem, noted, raised = _plimsoll.call(args, text, own, line)
+        code, printed, problem, noted, raised = _plimsoll.call(command, dict(given), chosen, frames.own, line)
     finally:
         if line:
             line.end()
-    told = telling("trace_stats" if args[0] == "trace" else args[0], text, frames)
     for note in noted:
-        warnings.warn(told(note), Warning, stacklevel=3)
+        warnings.warn(frames.told(note), Warning, stacklevel=3)
     if code or raised:
         # A policy may have failed in the last round, after the last check for errors: then the exit code is 0.
-        raise (InputError if code == 2 else RunError)(told(problem or str(raised))) from raised
+        raise (InputError if code == 2 else RunError)(frames.told(problem or str(raised))) from raised
     return printed
-
-
-#: The message about an option that the command does not have, with the most similar option.
-UNKNOWN = re.compile(r"unexpected argument '--(\S+)' found(?:.*?a similar argument exists: '--([^']+)')?", re.DOTALL)
-
-#: An option of the command line in a message.
-OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
-
-
-def argument(option: str) -> str:
-    """Returns the keyword of an option: ``on_blocked`` for ``on-blocked``, and ``from_`` for ``from``."""
-    return f"{option}_" if keyword.iskeyword(option) else option.replace("-", "_")
-
-
-def telling(command: str, text: tuple[str, str] | None, frames: Frames | None) -> Callable[[str], str]:
-    """Returns a function that translates the messages of a command into the terms of this package: arguments for options, keys for places
-    in a dict, and the names of frames for their files. The function raises TypeError for an option that the command does not have."""
-
-    def told(message: str) -> str:
-        if unknown := UNKNOWN.search(message):
-            name, near = unknown.groups()
-            hint = f"; did you mean '{argument(near)}'?" if near else ""
-            raise TypeError(f"{command}() got an unexpected keyword argument '{argument(name)}'{hint}")
-        # Removes the usage of the command line.
-        message = message.split("\n\nUsage: ")[0]
-        message = frames.told(message) if frames else message
-        if text:
-            message = by_key(message, text)
-        return OPTION.sub(lambda option: argument(option[1]), message)
-
-    return told
-
-
-def by_key(message: str, text: tuple[str, str]) -> str:
-    """Returns a message with keys in place of positions in a text that was generated from a dict, which the caller has never seen:
-    ``workload.class[0].demand`` for a line and a column."""
-    name, lines = text[0], text[1].splitlines()
-
-    def key(place: re.Match[str]) -> str:
-        counts: dict[str, int] = {}
-        table = ""
-        for line in lines[: int(place[1])]:
-            if header := re.fullmatch(r"(\[\[?)(.+?)\]\]?", line):
-                table = header[2]
-                if header[1] == "[[":
-                    counts[table] = counts.get(table, -1) + 1
-                    counts = {known: count for known, count in counts.items() if not known.startswith(f"{table}.")}
-        parts = table.split(".") if table else []
-        path = [part + (f"[{counts['.'.join(parts[: at + 1])]}]" if ".".join(parts[: at + 1]) in counts else "") for at, part in enumerate(parts)]
-        found = re.match(r'("[^"]*"|[\w-]+) = ', (lines[int(place[1]) - 1 :] or [""])[0])
-        return ".".join([*path, *([found[1]] if found else [])]) or "the dict"
-
-    marked = re.compile(re.escape(name) + r": line (\d+), column \d+")
-    # Removes the quoted line, which the caller did not write.
-    return re.sub(r"\n *\|\n *\d+ \|.*\n *\|.*(?=\n|$)", "", marked.sub(key, message)).rstrip()
-
-
-def options(given: Mapping[str, Any]) -> list[str]:
-    """Returns options of the command line for keywords: ``on_blocked="stop"`` is ``--on-blocked stop``, ``tasks=True`` is ``--tasks``,
-    ``from_="swf"`` is ``--from swf``, and a list repeats its option. Values None and False are omitted. Raises TypeError for a value of a type that `WORDS` does not have."""
-    args = []
-    for name, value in given.items():
-        option = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
-        flag = "--" + option.replace("_", "-")
-        if value is None or value is False:
-            continue
-        if value is True:
-            args.append(flag)
-        else:
-            values = value if isinstance(value, (list, tuple)) else [value]
-            # As one argument, so that a value with a leading hyphen is not an option.
-            args.extend(f"{flag}={word(one, name)}" for one in values)
-    return args
-
-
-#: The types of the values of command-line options.
-WORDS = (str, numbers.Number, os.PathLike)
-
-
-def word(value: Any, name: str, example: str = "") -> str:
-    """Returns the value of an option as text for the command line. Raises TypeError with the name of the argument unless the value is text,
-    a number or a path; a dict or a frame is not accepted."""
-    if isinstance(value, bool) or not isinstance(value, WORDS):
-        expected = "text, a number or the path of a file" + (f", such as {example}" if example else "")
-        raise TypeError(f"{name}: a value of type {type(value).__name__} is not accepted; expected {expected}")
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
-
-
-def text(value: Any, name: str) -> str:
-    """Returns a text. Raises TypeError with the name of the argument for a value of another type."""
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"{name}: a value of type {type(value).__name__} is not accepted; expected text")
 
 
 def named(policies: Any, frames: Frames) -> list[str]:
@@ -226,11 +132,11 @@ def named(policies: Any, frames: Frames) -> list[str]:
     raise TypeError(f"policies: a value of type {wrong} is not accepted; expected a name such as 'drf', a plimsoll.policy(...), or a list of them")
 
 
-def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, str] | None]:
-    """Returns a plan or an instance as an argument, and its name and text if it is not a file."""
+def given(what: Any, kind: str, frames: Frames) -> Path | Document:
+    """Returns a plan or an instance as an argument."""
     if isinstance(what, Mapping):
         try:
-            return GIVEN, (GIVEN, _plimsoll.toml(json.dumps(framed(what, frames, ""), default=plain)))
+            return Document(GIVEN, _plimsoll.toml(json.dumps(framed(what, frames, ""), default=plain)))
         except (TypeError, ValueError) as error:
             raise InputError(f"{kind}: {error}") from error
     if isinstance(what, (str, os.PathLike)):
@@ -241,7 +147,7 @@ def given(what: Any, kind: str, frames: Frames) -> tuple[str | Path, tuple[str, 
             listed = "".join(re.findall(r"^\s*policies\s*=\s*\[(.*?)\]", text, re.DOTALL | re.MULTILINE))
             names_of([name for name in sorted(names) if f'"{name}"' in listed], frames.own)
             registered_functions(text, frames)
-        return path, None
+        return path
     raise TypeError(f"{kind}: a value of type {type(what).__name__} is not accepted; expected a path or a dict")
 
 
@@ -311,9 +217,9 @@ def literal(value: Any) -> str:
 
 
 def changes(given: Mapping[str, Any], frames: Frames) -> list[str]:
-    """Returns ``--set=KEY=VALUE`` for each change of a plan."""
+    """Returns ``KEY=VALUE`` for each change of a plan."""
     try:
-        return [f"--set={key}={literal(framed(value, frames, key))}" for key, value in given.items()]
+        return [f"{key}={literal(framed(value, frames, key))}" for key, value in given.items()]
     except TypeError as error:
         raise InputError(f"changes: {error}") from error
 

@@ -4,12 +4,14 @@ from os import PathLike
 from typing import Any, Callable, Sequence
 
 def call(
-    args: Sequence[str],
-    text: tuple[str, str] | None = None,
+    name: str,
+    given: dict[str, Any],
+    options: dict[str, Any],
     own: Sequence[Any] = [],
     tell: Callable[[str], None] | None = None,
 ) -> tuple[int, str, str, list[str], BaseException | None]:
-    """Runs the program with these arguments; returns exit code, output, problem, warnings, and the exception of a policy or metric in Python.
+    """Runs a command with arguments of the calling function and options of its caller; returns exit code, output, problem, warnings, and the
+    exception of a policy or metric in Python. Raises TypeError for an unknown argument or a value of another type.
 
     `tell` receives the progress.
     """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _plimsoll
-from ._call import Frames, Kept, call, options, registered_functions, text
+from ._call import Frames, Kept, call, registered_functions
 from ._declared import ResultTables
 from ._errors import InputError
 from ._metrics import Metric
@@ -162,7 +162,9 @@ class Results(ResultTables):
         Raises:
             InputError: There is no such job or run, the plan has changed, or the repeated run has other values than the stored one.
         """
-        given = {"policy": policy, "run": run, "cell": cell, "without": without, "shakes": shakes, "shake": shake, "quiet": True}
+        if not isinstance(job, str):
+            raise TypeError(f"job: a value of type {type(job).__name__} is not accepted; expected text")
+        options = {"policy": policy, "run": run, "cell": cell, "without": without, "shakes": shakes, "shake": shake}
         frames = Frames()
         given_own = [own] if isinstance(own, (Policy, Metric)) else list(own)
         names_of([one for one in given_own if not isinstance(one, Metric)], frames.own)
@@ -171,11 +173,12 @@ class Results(ResultTables):
         registered_functions(self.about.get("plan", ""), frames)
         # Policies of installed packages are known by their names.
         names_of([name for name in self.about.get("policies", []) if name not in known], frames.own)
-        return json.loads(call(["why", "--format=json", *options(given), "--", self.folder, text(job, "job")], frames=frames))
+        args = {"source": self.folder, "jobs": [job], "format": "json", "quiet": True}
+        return json.loads(call("why", args, options, frames))
 
     def draw(self) -> Results:
         """Draws figures and the report of a replay, or draws existing ones again. Returns these results."""
-        call(["report", self.folder])
+        call("report", {"folder": self.folder})
         return self
 
     def save(self, folder: str | os.PathLike) -> Results:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _call, _plimsoll
-from ._call import Frames, call, given, options
+from ._call import Document, Frames, call, given
 from ._errors import InputError, RunError, Warning
 from ._results import Results
 
@@ -79,27 +79,27 @@ def study(
         raise InputError("out: is missing; expected a folder that this process and all workers see")
     out = Path(out)
     frames = NoFrames()
-    name, text = given(plan, "plan", frames)
+    read = given(plan, "plan", frames)
     changed = _call.changes({**(changes or {}), **more}, frames)
     if executor is None:
-        return Results(out, call(["run", name, f"--output={out}", *options({"quiet": quiet}), *changed], text, frames))
+        return Results(out, call("run", {"plans": [read], "output": out, "set": changed, "quiet": quiet}, frames=frames))
     executor = checked(executor, shards, retries)
-    listed = call(["run", name, f"--output={out}", "--dry-run", "--format=json", "--quiet", *changed], text, frames)
+    args = {"plans": [read], "output": out, "set": changed, "quiet": True}
+    listed = call("run", {**args, "dry_run": True, "format": "json"}, frames=frames)
     if not listed:
         raise InputError("plan: has no runs to distribute; expected one with policies (plimsoll.run runs a plan of another kind)")
     missing = sum(not run["there"] for run in json.loads(listed))
     # Workers may have other working directories. Paths in a plan are relative to the folder in its name.
-    name = Path.cwd() / name
-    text = text and (os.fspath(name), text[1])
-    args = [os.fspath(arg) for arg in ["run", name, f"--output={out.absolute()}", "--jobs=1", "--quiet", *changed]]
+    read = read._replace(name=os.fspath(Path.cwd() / read.name)) if isinstance(read, Document) else Path.cwd() / read
+    args = {**args, "plans": [read], "output": out.absolute(), "jobs": 1}
     problems, noted = [], []
     if missing:
         of = shards or min(PER_WORKER * workers(executor) or UNTOLD, missing)
-        problems, noted = Shards(executor, args, text, frames.own, of, retries, Told(quiet)).run()
+        problems, noted = Shards(executor, args, frames.own, of, retries, Told(quiet)).run()
     for note in noted:
         warnings.warn(note, Warning, stacklevel=2)
     try:
-        return Results(out, call([*args, "--gather"], text, frames))
+        return Results(out, call("run", {**args, "gather": True}, frames=frames))
     except InputError as error:
         # Runs are missing.
         why = problems or [f"All shards have ended: do all workers see {out.absolute()}?"]
@@ -128,13 +128,13 @@ def workers(executor: Any) -> int:
     return getattr(executor, "_max_workers", None) or 0
 
 
-def shard(args: list[str], text: tuple[str, str] | None, own: list[Any], token: str) -> tuple[int, str, list[str], str]:
+def shard(args: dict[str, Any], own: list[Any], token: str) -> tuple[int, str, list[str], str]:
     """Makes the runs of a shard, in a worker. Returns the exit code, the problem if it is not 0, warnings, and the name of the machine.
 
     `token` differs in every call, because Dask treats calls with equal arguments as one call.
     """
     del token
-    code, _, problem, noted, _ = _plimsoll.call(args, text, own)
+    code, _, problem, noted, _ = _plimsoll.call("run", args, {}, own)
     return code, problem, noted, platform.node()
 
 
@@ -165,14 +165,13 @@ class Shards:
     def __init__(
         self,
         executor: Any,
-        args: list[str],
-        text: tuple[str, str] | None,
+        args: dict[str, Any],
         own: list[Any],
         of: int,
         retries: int,
         told: Told,
     ) -> None:
-        self.executor, self.args, self.text, self.own, self.of, self.told = executor, args, text, own, of, told
+        self.executor, self.args, self.own, self.of, self.told = executor, args, own, of, told
         self.left = [retries] * of
         self.waiting: dict[concurrent.futures.Future, int] = {}
         self.problems: list[str] = []
@@ -200,9 +199,9 @@ class Shards:
 
     def submit(self, index: int) -> None:
         """Submits a shard to the executor. Raises `plimsoll.RunError` if the executor accepts no more tasks."""
-        args = [*self.args, f"--shard={index}/{self.of}"]
+        args = {**self.args, "shard": f"{index}/{self.of}"}
         try:
-            future = self.executor.submit(shard, args, self.text, self.own, uuid.uuid4().hex)
+            future = self.executor.submit(shard, args, self.own, uuid.uuid4().hex)
         except RuntimeError as error:
             again = "call again with another one: runs that have ended are kept"
             raise RunError(f"shard {index}/{self.of}: the executor accepts no more tasks ({error}); {again}") from error

@@ -1,4 +1,4 @@
-//! Calls of the command line.
+//! Calls of commands with typed arguments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,11 +7,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plimsoll::cli::{self, Called, Stop};
+use plimsoll::cli::{self, Argument, Arguments, Call, Called, Stop, WrongCall};
+use plimsoll::document::Document;
 use plimsoll::policy::{BUILT_IN, Registry};
-use plimsoll::rows::with_text;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::policy::{GivenCode, Raised, registry};
@@ -58,39 +59,76 @@ pub fn end_calls(py: Python) {
 /// The longest wait for calls to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs the program with these arguments on a separate thread, without the lock of the interpreter. `text` is a name and the text that
-/// is read under this name as if it were a file.
+/// A plan, an instance or a state that is not a file.
+#[derive(FromPyObject)]
+struct GivenDocument {
+    name: PathBuf,
+    text: String,
+}
+
+/// Converts the value of an argument. A value of a type that no argument accepts becomes the name of its type, for a message.
+fn argument(value: &Bound<PyAny>) -> PyResult<Argument> {
+    if let Ok(truth) = value.extract() {
+        return Ok(Argument::Truth(truth));
+    }
+    if let Ok(number) = value.extract() {
+        return Ok(Argument::Whole(number));
+    }
+    if let Ok(number) = value.extract() {
+        return Ok(Argument::Number(number));
+    }
+    if let Ok(path) = value.extract::<PathBuf>() {
+        let text = path.to_str().ok_or_else(|| PyValueError::new_err(format!("{}: is not UTF-8", path.display())))?;
+        return Ok(Argument::Text(text.to_owned()));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        if let Ok(GivenDocument { name, text }) = value.extract() {
+            return Ok(Argument::Document(Document::Generated { name, text }));
+        }
+        return value.try_iter()?.map(|item| argument(&item?)).collect::<PyResult<_>>().map(Argument::List);
+    }
+    Ok(Argument::Other(value.get_type().name()?.to_string()))
+}
+
+/// Converts arguments by name.
+fn arguments(given: &Bound<PyDict>) -> PyResult<Arguments> {
+    given.iter().map(|(name, value)| Ok((name.extract()?, argument(&value)?))).collect()
+}
+
+/// Runs a command such as `replay` or `trace_stats` on a separate thread, without the lock of the interpreter. `given` are the arguments
+/// that the calling function sets, and `options` those of its caller.
 ///
 /// Calls `tell` twice a second with a line on the progress of a run.
 ///
 /// Returns the exit code, the output, the problem if the code is not 0, the warnings, and the exception of a user's own policy or metric. Raises
-/// KeyboardInterrupt after the work has stopped and its partial files are removed. `solve` cannot be stopped: it continues until its end,
-/// and the exception does not wait for it.
+/// TypeError before anything runs for an unknown argument or a value of another type, and KeyboardInterrupt after the work has stopped and
+/// its partial files are removed. `solve` cannot be stopped: it continues until its end, and the exception does not wait for it.
 #[pyfunction]
-#[pyo3(signature = (args, text=None, own=Vec::new(), tell=None))]
+#[pyo3(signature = (name, given, options, own=Vec::new(), tell=None))]
 pub fn call(
     py: Python,
-    args: Vec<OsString>,
-    text: Option<(PathBuf, String)>,
+    name: &str,
+    given: &Bound<PyDict>,
+    options: &Bound<PyDict>,
     own: Vec<GivenCode>,
     tell: Option<Bound<PyAny>>,
 ) -> PyResult<(u8, String, String, Vec<String>, Option<PyErr>)> {
+    let call = match Call::new(name, arguments(given)?, arguments(options)?) {
+        Ok(call) => call,
+        Err(WrongCall::Type(problem)) => return Err(PyTypeError::new_err(problem)),
+        Err(WrongCall::Input(problem)) => return Ok((2, String::new(), problem, Vec::new(), None)),
+    };
     let raised = Raised::default();
     let stop = if tell.is_some() { Stop::with_progress() } else { Stop::default() };
     let registry = registry(own, &raised, &stop)?;
     let mut looks = 0;
     let (sender, mut receiver) = channel();
-    let waits = args.first().is_none_or(|verb| verb != "solve");
+    let waits = name != "solve";
     let own_threads = own_threads()?;
     let work = {
         let stop = stop.clone();
         move || {
-            let args = std::iter::once("plimsoll".into()).chain(args);
-            let work = || cli::call(&registry, args, &stop);
-            let work = || match text {
-                Some((name, text)) => with_text(name, text, work),
-                None => work(),
-            };
+            let work = || call.execute(&registry, &stop);
             let result = match own_threads {
                 Some(threads) => threads.install(work),
                 None => work(),

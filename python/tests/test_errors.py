@@ -80,7 +80,7 @@ WRONG = {
         "machines: '4x' is not accepted; expected COUNTxCAPACITY",
     ),
     "a policy": (lambda plan: replay(policies=["dfr"]), INPUT, "unknown policy 'dfr' (did you mean 'drf'?)"),
-    "no policy": (lambda plan: replay(policies=[]), INPUT, "arguments were not provided:\n  <policy"),
+    "no policy": (lambda plan: replay(policies=[]), INPUT, "policies: no value is given; expected at least one"),
     "policies of another type": (
         lambda plan: plimsoll.replay("trace.csv", MACHINES, 3),
         TypeError,
@@ -100,13 +100,13 @@ WRONG = {
     "a dict of weights": (
         lambda plan: replay(weights={"ads": 2}),
         TypeError,
-        "weights: a value of type dict is not accepted; expected text, a number or the path of a file",
+        "weights: a value of type dict is not accepted; expected the path of a file or folder",
     ),
     "a frame of weights": (lambda plan: replay(weights=table()), TypeError, "weights: a value of type Table is not"),
     "a list of machines": (
         lambda plan: replay(machines=["4x16c64g"]),
         TypeError,
-        "machines: a value of type list is not accepted; expected text, a number or the path of a file, such as",
+        "machines: a value of type list is not accepted; expected text",
     ),
     "a frame of machines": (lambda plan: replay(machines=table()), TypeError, "machines: a value of type Table is not"),
     "a frame for a plan": (lambda plan: run(table()), TypeError, "plan: a value of type Table is not accepted"),

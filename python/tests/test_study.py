@@ -70,13 +70,13 @@ class Now:
         self.instead = instead
         self.submitted = []
 
-    def submit(self, function, args, text, policies, token):
+    def submit(self, function, args, policies, token):
         assert function is SHARD
         self.submitted.append(args)
         future = Future()
         future.set_running_or_notify_cancel()
         try:
-            future.set_result(self.instead(args, text, policies, token))
+            future.set_result(self.instead(args, policies, token))
         except BaseException as error:
             future.set_exception(error)
         return future
@@ -126,13 +126,13 @@ def test_without_an_executor_it_is_a_run(sweep):
 def kill_once(flag):
     """Makes this process kill itself during a shard, unless another process has already done so."""
 
-    def shard(args, text, policies, token):
-        [out] = [arg.removeprefix("--output=") for arg in args if arg.startswith("--output=")]
+    def shard(args, policies, token):
+        out = args["output"]
         try:
             os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
-            return SHARD(args, text, policies, token)
-        work = threading.Thread(target=SHARD, args=(args, text, policies, token), daemon=True)
+            return SHARD(args, policies, token)
+        work = threading.Thread(target=SHARD, args=(args, policies, token), daemon=True)
         work.start()
         # Usually in the middle of a run, and always before the executor is notified of the end of a shard.
         while work.is_alive() and not list(Path(out).rglob("*.parquet")):
@@ -188,12 +188,12 @@ def test_ctrl_c_cancels_what_has_not_begun_and_the_next_call_makes_the_rest(swee
     run(sweep)
     begun, go_on = threading.Event(), threading.Event()
 
-    def waits(args, text, policies, token):
-        if "--shard=0/4" in args:
-            return SHARD(args, text, policies, token)
+    def waits(args, policies, token):
+        if args["shard"] == "0/4":
+            return SHARD(args, policies, token)
         begun.set()
         assert go_on.wait(DEADLINE)
-        return SHARD(args, text, policies, token)
+        return SHARD(args, policies, token)
 
     class Waiting(ThreadPoolExecutor):
         futures = []
@@ -246,18 +246,18 @@ def test_shards_are_four_for_each_worker_and_no_more_than_runs(sweep):
     executor._max_workers = 2
     study(sweep, executor, "second", shards=3)
     study(sweep, executor, "third")
-    assert [len([args for args in executor.submitted if f"/{of}" in args[-1]]) for of in [12, 3, 8]] == [12, 3, 8]
+    assert [len([args for args in executor.submitted if args["shard"].endswith(f"/{of}")]) for of in [12, 3, 8]] == [12, 3, 8]
 
 
 @pytest.mark.parametrize("failures", [1, 2, 3])
 def test_a_shard_that_fails_is_submitted_again(sweep, failures):
     left = [failures]
 
-    def fails(args, text, policies, token):
-        if "--shard=1/4" in args and left[0]:
+    def fails(args, policies, token):
+        if args["shard"] == "1/4" and left[0]:
             left[0] -= 1
             raise OSError("the node is gone")
-        return SHARD(args, text, policies, token)
+        return SHARD(args, policies, token)
 
     executor = Now(fails)
     if failures < 3:
@@ -270,9 +270,9 @@ def test_a_shard_that_fails_is_submitted_again(sweep, failures):
 
 
 def test_a_shard_of_wrong_input_is_not_submitted_again(folder, plan):
-    def unseen(args, text, policies, token):
+    def unseen(args, policies, token):
         Path("trace.csv").unlink(missing_ok=True)
-        return SHARD(args, text, policies, token)
+        return SHARD(args, policies, token)
 
     executor = Now(unseen)
     with pytest.raises(plimsoll.InputError, match=r"shard \d/2, on .*: workload.trace: .*trace\.csv' is not accepted"):
@@ -281,16 +281,16 @@ def test_a_shard_of_wrong_input_is_not_submitted_again(folder, plan):
 
 
 def test_a_folder_that_workers_do_not_see_is_told(sweep):
-    def elsewhere(args, text, policies, token):
-        return SHARD([f"--output={Path('elsewhere').absolute()}" if arg.startswith("--output=") else arg for arg in args], text, policies, token)
+    def elsewhere(args, policies, token):
+        return SHARD({**args, "output": Path("elsewhere").absolute()}, policies, token)
 
     with pytest.raises(plimsoll.RunError, match="12 runs are missing.*\nAll shards have ended: do all workers see .*mine?"):
         study(sweep, Now(elsewhere))
 
 
 def test_a_shard_that_cannot_write_is_told(sweep):
-    def full(args, text, policies, token):
-        return (1, "no space left", [], "node7") if "--shard=1/4" in args else SHARD(args, text, policies, token)
+    def full(args, policies, token):
+        return (1, "no space left", [], "node7") if args["shard"] == "1/4" else SHARD(args, policies, token)
 
     with pytest.raises(plimsoll.RunError, match="3 runs are missing.*\nshard 1/4, on node7: no space left$"):
         study(sweep, Now(full), shards=4)

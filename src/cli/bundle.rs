@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Context, print};
+use super::Context;
 use crate::error::{Error, Result};
 use crate::output::archive::{Content, Sum, write};
 use crate::output::bundle::{BundleContents, collect};
@@ -58,7 +58,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.verify {
         let found = verify(&args.path)?;
         let (path, files, size) = (args.path.display(), count(found.files as u64, "file"), found.size);
-        return print::out(&format!("{path}: {files}, {size} bytes when unpacked, all unmodified\n"));
+        return context.out(&format!("{path}: {files}, {size} bytes when unpacked, all unmodified\n"));
     }
     let authors = authors(args)?;
     if let Some(licence) = args.license.as_ref().filter(|name| !name.chars().all(is_spdx)) {
@@ -117,7 +117,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         context
             .print_message("without --author and --license the bundle names neither its author nor its terms of use");
     }
-    print::out(&format!("{}\n", output.display()))?;
+    context.out(&format!("{}\n", output.display()))?;
     let runs = if packed.has_runs { format!("{} and ", count(packed.runs as u64, "run")) } else { String::new() };
     context.print_message(&format!("{runs}{}", count(entries.len() as u64, "file")));
     Ok(())

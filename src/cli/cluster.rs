@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Context, print};
+use super::Context;
 use crate::error::{Error, Result};
 use crate::experiment::Study;
 use crate::experiment::study::{Shard, SlurmOptions, listed};
@@ -79,7 +79,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
     let array = array_script(&study, &logs, &open, of, &command);
     let gather = gather_script(&study, &logs, &command);
     if args.dry_run {
-        return print::out(&format!("{array}\n{gather}"));
+        return context.out(&format!("{array}\n{gather}"));
     }
     if open.is_empty() {
         context.print_message("all runs are complete; only gathering is left");
@@ -95,7 +95,7 @@ fn slurm(args: &Slurm, context: &Context) -> Result<()> {
         options.push(format!("--dependency=afterany:{job}"));
     }
     let job = submit(&options, &gather_file)?;
-    print::out(&format!("{job}\n"))?;
+    context.out(&format!("{job}\n"))?;
     context.print_message(&format!("job {job}: gathers the results; submit again if it reports missing runs"));
     Ok(())
 }

@@ -1,8 +1,11 @@
 //! The settings of the cluster as options of the command line.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::engine::settings::{SETTINGS, SettingKind, SettingValues};
 
@@ -20,13 +23,29 @@ impl Args for ClusterOptions {
                 SettingKind::List(name) => arg.value_name(name).action(ArgAction::Append),
                 SettingKind::Switch => arg.action(ArgAction::SetTrue),
             };
-            let arg = (setting.default)().map_or(arg.clone(), |default| arg.default_value(default));
-            command.arg(setting.requires.map_or(arg.clone(), |other| arg.requires(other)))
+            command.arg((setting.default)().map_or(arg.clone(), |default| arg.default_value(default)))
         })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         ClusterOptions::augment_args(command)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClusterOptions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ClusterOptions, D::Error> {
+        let mut given = BTreeMap::<String, Value>::deserialize(deserializer)?;
+        let mut options = ClusterOptions::default();
+        for setting in SETTINGS {
+            let values = match given.remove(setting.key) {
+                None | Some(Value::Bool(false)) => Vec::new(),
+                Some(Value::Bool(true)) => vec!["true".to_owned()],
+                Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+                Some(value) => value.as_str().map(str::to_owned).into_iter().collect(),
+            };
+            options.0.insert(setting, values);
+        }
+        Ok(options)
     }
 }
 

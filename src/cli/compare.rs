@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, is_wide, paragraphs};
-use super::{Context, Format, print};
+use super::{Context, Format};
 use crate::error::{Error, Result, did_you_mean};
 use crate::experiment::{Contrast, MetricChange, contrast};
 use crate::metrics::compare::{is_significant, p_number};
@@ -14,7 +14,7 @@ use crate::output::numbers::{count, number, with_half};
 /// Show what changed between two results, metric by metric, with significance
 ///
 /// Runs of the same cell, policy and seed are compared with one another.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll compare results/before results/after
   plimsoll compare results/pooled results/first-fit --metric completion_mean_s
@@ -58,8 +58,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         changes: found.changes.iter().filter(|change| is_wanted(&change.metric)).collect(),
     };
     match args.format {
-        Format::Json => print::out(&json(&found, &wanted)),
-        format => print::out(&text(&found, &wanted, args.all).render(format)),
+        Format::Json => context.out(&json(&found, &wanted)),
+        format => context.out(&text(&found, &wanted, args.all).render(format)),
     }
 }
 

@@ -1,17 +1,16 @@
 //! `plimsoll decide`: shows the decisions of policies on a given state.
 
-use std::path::PathBuf;
-
 use serde_json::Value as Json;
 
 use super::print::aligned_left;
 use super::printout::Printout;
-use super::{Context, Format, print};
+use super::{Context, Format, document};
 use crate::court::{Bench, Round, Situation, State, answer, open, reason};
+use crate::document::Document;
 use crate::error::{Error, Result};
 
 /// Show the decisions of a policy on a given state: launches, preemptions, waiting tasks, and the reasons
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "A state (TOML or JSON; docs/court.md has all of it):
   [capacity]
   cpu = 6                           # or machines = \"2x8c16g\", or [[machine]]s
@@ -34,7 +33,8 @@ Examples:
       plimsoll decide - --policy fifo")]
 pub struct Args {
     /// The state: a file in TOML or JSON, or - for standard input
-    state: PathBuf,
+    #[arg(value_parser = document())]
+    state: Document,
     /// A policy; may be given several times
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     policies: Vec<String>,
@@ -57,10 +57,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let decided = args.policies.iter().map(|policy| decide(&state, policy, args, context));
     let decided: Vec<Decided> = decided.collect::<Result<_>>()?;
     match args.format {
-        Format::Json => print::json(&json(args, &decided)),
+        Format::Json => context.json(&json(args, &decided)),
         format => {
             let text: Printout = decided.iter().map(|decided| text(&state, decided)).collect();
-            print::out(&text.render(format))
+            context.out(&text.render(format))
         }
     }
 }

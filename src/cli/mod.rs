@@ -5,6 +5,7 @@
 
 mod accelerators;
 mod bundle;
+mod call;
 mod check;
 mod cluster;
 mod cluster_options;
@@ -42,15 +43,18 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::document::Document;
+use crate::engine::settings::ClusterSetting;
 use crate::error::Error;
 use crate::output::provenance::Provenance;
 use crate::output::shell::{self, quoted};
 use crate::policy::Registry;
 pub use accelerators::{AcceleratorKey, KEYS as ACCELERATOR_KEYS};
+pub use call::{Argument, Arguments, Call, Called, WrongCall};
 pub use interrupt::Stop;
 use printout::Format;
 pub use run::moved;
@@ -63,6 +67,11 @@ fn named<T: Copy + Send + Sync>(all: &'static [(&'static str, T, &'static str)])
     let names = PossibleValuesParser::new(all.iter().map(|(name, _, meaning)| PossibleValue::new(name).help(meaning)));
     let value = move |given: String| all.iter().find(|(name, ..)| *name == given).map(|(_, value, _)| *value);
     names.map(move |given| value(given).expect("the parser lets only these names through"))
+}
+
+/// Returns a parser of paths of documents.
+fn document() -> impl TypedValueParser<Value = Document> {
+    PathBufValueParser::new().map(Document::File)
 }
 
 /// A discrete-event simulator for the fair sharing of clusters.
@@ -140,19 +149,26 @@ struct Context<'a> {
     /// The command line, for reproduction.
     line: String,
     stop: Stop,
-    /// The collected warnings, if another program called.
-    warnings: Option<RefCell<Vec<String>>>,
+    /// The output and the warnings so far, if another program called.
+    collected: Option<RefCell<Collected>>,
+}
+
+/// The output of a call by another program.
+#[derive(Default)]
+struct Collected {
+    printed: String,
+    warnings: Vec<String>,
 }
 
 impl<'a> Context<'a> {
     fn new(registry: &'a Registry, quiet: bool, args: &[OsString], stop: Stop) -> Context<'a> {
         let line = shell::line(args.iter().map(|arg| arg.to_string_lossy()));
-        Context { registry, quiet, line, stop, warnings: None }
+        Context { registry, quiet, line, stop, collected: None }
     }
 
     /// Prints a message, unless `--quiet` was given or another program called.
     fn print_message(&self, message: &str) {
-        if !self.quiet && self.warnings.is_none() {
+        if !self.quiet && self.collected.is_none() {
             screen::eprint_line(&screen::message("", message));
         }
     }
@@ -168,10 +184,27 @@ impl<'a> Context<'a> {
         Provenance::of_program().with("command", format!("plimsoll{rest}"))
     }
 
+    /// Writes a result to standard output, or collects it if another program called. Errors: a failed write.
+    fn out(&self, text: &str) -> Result<()> {
+        match &self.collected {
+            None => print::write(text),
+            Some(collected) => {
+                collected.borrow_mut().printed.push_str(text);
+                Ok(())
+            }
+        }
+    }
+
+    /// Formats a result as JSON and writes it through [`Context::out`].
+    fn json(&self, value: &serde_json::Value) -> Result<()> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| Error::output("standard output", error))?;
+        self.out(&(text + "\n"))
+    }
+
     /// Prints a warning, or collects it if another program called.
     fn warn(&self, message: &str) {
-        if let Some(warnings) = &self.warnings {
-            warnings.borrow_mut().push(message.to_owned());
+        if let Some(collected) = &self.collected {
+            collected.borrow_mut().warnings.push(message.to_owned());
         } else if !self.quiet {
             screen::eprint_line(&screen::message("warning:", message));
         }
@@ -187,7 +220,39 @@ pub fn main(registry: &Registry) -> ExitCode {
 
 /// Returns the definition of the command line, for tests and for generated pages.
 pub fn command() -> clap::Command {
-    Cli::command()
+    Cli::command().mut_subcommands(requirements)
+}
+
+/// Options that are accepted only with another option or group, by command.
+const REQUIREMENTS: &[(&str, &str, &str)] = &[
+    ("check", "on_blocked", "whole_tasks"),
+    ("court", "search", "policies"),
+    ("replay", "report", "output"),
+    ("replay", "restart", "output"),
+    ("replay", "seed", "drawn"),
+    ("solve", "on_blocked", "whole_tasks"),
+    ("solve", "ties", "whole_tasks"),
+    ("solve", "post", "whole_tasks"),
+    ("solve", "each_machine", "whole_tasks"),
+    ("why", "seed", "drawn"),
+    ("why", "shakes", "without"),
+    ("why", "shake", "without"),
+];
+
+/// Returns the option or group that an option of a command requires.
+fn requirement(verb: &str, id: &str) -> Option<&'static str> {
+    let row = REQUIREMENTS.iter().find(|(command, option, _)| (*command, *option) == (verb, id));
+    let setting = || ClusterSetting::find(id).filter(|_| ["replay", "why"].contains(&verb))?.requires;
+    row.map(|(.., other)| *other).or_else(setting)
+}
+
+/// Adds the requirements to a command.
+fn requirements(command: clap::Command) -> clap::Command {
+    let verb = command.get_name().to_owned();
+    command.mut_args(|arg| match requirement(&verb, arg.get_id().as_str()) {
+        Some(other) => arg.requires(other),
+        None => arg,
+    })
 }
 
 /// Runs a command line, the program's name first, and returns the exit code.
@@ -215,39 +280,6 @@ pub fn execute(registry: &Registry, args: impl IntoIterator<Item = OsString>) ->
     }
 }
 
-/// The outcome of a command line that another program executed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Called {
-    /// The exit code that the program would have.
-    pub code: u8,
-    /// The text for standard output.
-    pub printed: String,
-    /// The problem, if the code is not 0; without 'error:'.
-    pub problem: String,
-    /// The warnings, each without 'warning:'.
-    pub warnings: Vec<String>,
-}
-
-/// Executes a command line for another program. The call ends on request of `stop`, handles no signal, and writes only progress to
-/// standard error.
-pub fn call(registry: &Registry, args: impl IntoIterator<Item = OsString>, stop: &Stop) -> Called {
-    let args: Vec<OsString> = args.into_iter().collect();
-    let cli = match parse(&args) {
-        Ok(cli) => cli,
-        Err(error) => {
-            let (code, text) = (if error.use_stderr() { 2 } else { 0 }, error.to_string());
-            let problem = text.trim_start_matches("error: ").trim_end().to_owned();
-            return Called { code, problem, ..Called::default() };
-        }
-    };
-    let context = Context::new(registry, cli.quiet, &args, stop.clone());
-    let context = Context { warnings: Some(RefCell::default()), ..context };
-    let (outcome, printed) = print::captured(|| dispatch(&cli.verb, &context));
-    let warnings = context.warnings.map(RefCell::into_inner).unwrap_or_default();
-    let (code, problem) = outcome.err().map_or_else(Default::default, |error| (error.exit_code(), error.to_string()));
-    Called { code, printed, problem, warnings }
-}
-
 fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
     match verb {
         Verb::Run(args) => run::run(args, context),
@@ -273,7 +305,7 @@ fn dispatch(verb: &Verb, context: &Context) -> Result<()> {
         Verb::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut command(), "plimsoll", &mut script);
-            print::out(&String::from_utf8_lossy(&script))
+            context.out(&String::from_utf8_lossy(&script))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Context, print};
+use super::Context;
 use crate::error::{Result, either};
 use crate::output::files;
 use crate::output::folder::lock_there;
@@ -14,7 +14,7 @@ use crate::output::requests::{Requests, Whole};
 /// Redraw the figures of a results folder from its tables, without simulating
 ///
 /// The file figures.toml in the folder defines the figures, as the plan did; without it the standard figures are drawn.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll plot results/facebook
   plimsoll plot results/facebook --only reduction --only completion
@@ -51,5 +51,5 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         false => Manifest::add(&args.folder, &written)?,
     }
     gallery.notes.iter().for_each(|note| context.print_message(note));
-    print::out(&written.iter().map(|file| format!("{}\n", file.path.display())).collect::<String>())
+    context.out(&written.iter().map(|file| format!("{}\n", file.path.display())).collect::<String>())
 }

@@ -7,11 +7,11 @@ use super::screen::{Alignment, Grid};
 use super::{Context, Format, print};
 use crate::error::{Error, Result};
 use crate::output::numbers::capital;
+use crate::policy::QueueKey;
 use crate::policy::job_order::ORDERS;
-use crate::policy::{Catalogue, QueueKey};
 
 /// List every policy with its parameters and source
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:\n  plimsoll policies\n  plimsoll policies kueue\n  plimsoll policies --format json")]
 pub struct Args {
     /// A policy: its full description, its variants and the keys that it reads from a file of queues
@@ -23,7 +23,7 @@ pub struct Args {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(name) = &args.name {
-        return one(name, args.format, context.registry.catalogue());
+        return one(name, args.format, context);
     }
     let own = context.registry.own().iter().map(|policy| {
         [policy.name.clone(), String::new(), String::new(), "A policy of this program.".to_owned(), String::new()]
@@ -50,7 +50,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 .collect();
             let text =
                 serde_json::to_string_pretty(&objects).map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))
+            context.out(&(text + "\n"))
         }
         format => {
             let header = ["policy", "meaning"].map(|name| (name.to_owned(), Alignment::Left)).to_vec();
@@ -65,13 +65,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 lines.push(vec![format!("POLICY/{}", order.name()), order.meaning().to_owned()]);
                 lines.push(vec![String::new(), format!("order of a user's own task sets; {}", order.source())]);
             }
-            print::out(&Printout::from(Grid::new(header, lines)).render(format))
+            context.out(&Printout::from(Grid::new(header, lines)).render(format))
         }
     }
 }
 
 /// Prints the description of one policy. Errors: unknown name.
-fn one(name: &str, format: Format, catalogue: Catalogue) -> Result<()> {
+fn one(name: &str, format: Format, context: &Context) -> Result<()> {
+    let catalogue = context.registry.catalogue();
     let row = match catalogue.rows().find(|row| row.name == name) {
         Some(row) => row,
         // The name has parameters, or is the name of a variant.
@@ -82,7 +83,7 @@ fn one(name: &str, format: Format, catalogue: Catalogue) -> Result<()> {
         Format::Json => {
             let variants = row.variants.iter().map(|(name, fault)| json!({"name": name, "meaning": fault}));
             let keys = row.keys.iter().map(|key| json!({"name": key.name, "whole": key.whole, "meaning": key.meaning}));
-            print::json(&json!({
+            context.json(&json!({
                 "policy": row.spelling, "lowest_first": row.rank.lowest().unwrap_or_default(),
                 "order": row.rank.to_string(), "meaning": row.meaning, "source": row.source,
                 "variants": variants.collect::<Vec<_>>(), "keys": keys.collect::<Vec<_>>(),
@@ -102,7 +103,7 @@ fn one(name: &str, format: Format, catalogue: Catalogue) -> Result<()> {
                 row.variants.iter().map(|(name, fault)| vec![format!("{}@{name}", row.name), (*fault).to_owned()]);
             list("variant", variants.collect());
             list("key of groups", row.keys.iter().map(|it| vec![key(it), it.meaning.to_owned()]).collect());
-            print::out(&text.render(format))
+            context.out(&text.render(format))
         }
     }
 }

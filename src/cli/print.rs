@@ -1,9 +1,8 @@
 //! Prints results on standard output.
 //!
 //! The module formats the tables of a study (means by cell and policy, comparisons with the baseline, quota groups) and sentences about
-//! tasks that never started. A calling program can capture the output. Layout and colour are in `screen`.
+//! tasks that never started. Layout and colour are in `screen`.
 
-use std::cell::RefCell;
 use std::io::Write;
 
 use super::printout::Printout;
@@ -20,35 +19,13 @@ use crate::output::table::Constant;
 use crate::record::Stuck;
 use crate::units::Dim;
 
-thread_local! {
-    /// The captured output of this thread; `None` while output is not captured.
-    static KEPT: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// Executes `work` and captures the output that it prints on this thread.
-pub fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
-    let outer = KEPT.replace(Some(String::new()));
-    let result = work();
-    (result, KEPT.replace(outer).unwrap_or_default())
-}
-
-/// Writes to standard output, unless output is captured. Errors: a failed write; a closed pipe instead ends the program with code 0.
-pub fn out(text: &str) -> Result<()> {
-    let keep = |kept: &mut Option<String>| kept.as_mut().map(|kept| kept.push_str(text)).is_some();
-    if KEPT.with_borrow_mut(keep) {
-        return Ok(());
-    }
+/// Writes to standard output. Errors: a failed write; a closed pipe instead ends the program with code 0.
+pub fn write(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
         result => result.map_err(|error| Error::output("standard output", error)),
     }
-}
-
-/// Formats a value as JSON and writes it through [`out`].
-pub fn json(value: &serde_json::Value) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Error::output("standard output", error))?;
-    out(&(text + "\n"))
 }
 
 /// Returns a table with the first column aligned to the left and the others to the right.

@@ -6,7 +6,8 @@ use super::screen::{Alignment, Grid};
 use crate::output::escape::csv_line;
 
 /// The format of printed results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// For people
     #[default]

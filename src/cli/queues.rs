@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use super::{Context, print};
+use super::Context;
 use crate::error::{Error, Result};
 use crate::output::file::write_whole;
 use crate::queues::{FORMATS, Format, format, import};
@@ -68,7 +68,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let imported = import(texts, format)?;
     imported.notes.iter().for_each(|note| context.warn(note));
     match args.output.as_deref().filter(|path| *path != stdin) {
-        None => print::out(&imported.text),
+        None => context.out(&imported.text),
         Some(path) => {
             write_whole(path, imported.text.as_bytes())?;
             let groups =

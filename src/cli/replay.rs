@@ -27,7 +27,7 @@ use crate::workload::Input;
 use crate::workload::formats::{Format as TraceFormat, FormatOptions, detect};
 
 /// The options of a replay that decide its results, besides the trace.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 #[command(group(ArgGroup::new("drawn").args(["thin", "resample", "estimates"]).multiple(true)))]
 pub struct ReplayOptions {
     /// The machines: groups such as 400x16c32g,100x64c256g4gpu (c cores, g GiB, m MiB, gpu, norm), or a .csv
@@ -37,6 +37,7 @@ pub struct ReplayOptions {
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     cluster: ClusterOptions,
     /// A CSV of weights: user,weight or user and one column per resource
     #[arg(long, value_name = "FILE")]
@@ -58,9 +59,10 @@ pub struct ReplayOptions {
     #[arg(long, value_name = "MODEL")]
     estimates: Option<String>,
     /// Seed of --thin, --resample and --estimates
-    #[arg(long, default_value_t = 1, requires = "drawn")]
+    #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    #[serde(flatten)]
     pub rows: RowOptions,
     /// Step of the sampling grid for fairness over time
     #[arg(long, default_value = "60s", value_name = "SPAN")]
@@ -68,7 +70,7 @@ pub struct ReplayOptions {
 }
 
 /// Replay one trace under some policies
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 #[command(group(ArgGroup::new("given_machines").args(["machines"]).required(true)))]
 #[command(group(ArgGroup::new("given_policies").args(["policies"]).required(true)))]
 #[command(after_help = "Examples:
@@ -84,6 +86,7 @@ pub struct Args {
     /// A canonical trace (CSV or Parquet, - for standard input) or a file in a public format
     trace: PathBuf,
     #[command(flatten)]
+    #[serde(flatten)]
     options: ReplayOptions,
     /// Also write the tasks table
     #[arg(long)]
@@ -95,18 +98,19 @@ pub struct Args {
     #[arg(long)]
     series: bool,
     /// Draw figures and the report as well, from the tables (also `plimsoll report DIR` later)
-    #[arg(long, requires = "output")]
+    #[arg(long)]
     report: bool,
     /// Write tables to this folder; results of the same command in it are kept, others are refused (see --restart)
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Run everything again, and replace the results that are in the folder, even those of another plan or command
-    #[arg(long, requires = "output")]
+    #[arg(long)]
     restart: bool,
     /// Threads; policies run in parallel
     #[arg(long, short = 'j', value_name = "N")]
     jobs: Option<usize>,
     #[command(flatten)]
+    #[serde(flatten)]
     save: run::SaveOptions,
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_runs::WaitLog;
 
 use super::progress::Bar;
-use super::{Context, print, stored};
+use super::{Context, stored};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
 use crate::experiment::page::read_module;
@@ -21,7 +21,7 @@ use crate::output::schema::Table;
 use crate::output::{files, gallery, overview, page};
 
 /// Rewrite the HTML report of a results folder, with its figures, from its tables
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll report results/facebook
   plimsoll report results/facebook --stories 100   # with explanations of waits
@@ -49,7 +49,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let extras = PageExtras { stories, simulator: simulator.transpose()? };
     let (report, notes) = make(&args.folder, &extras)?;
     notes.iter().for_each(|note| context.print_message(note));
-    print::out(&format!("{}\n", report.display()))
+    context.out(&format!("{}\n", report.display()))
 }
 
 /// The folder and the file that a report consists of.

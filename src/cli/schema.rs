@@ -12,7 +12,7 @@ use crate::output::schema::{Table, VERSION, axes};
 use crate::units::{Dim, Unit};
 
 /// Print the columns of every table, with their types and meanings
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll schema
   plimsoll schema users jobs
@@ -45,7 +45,7 @@ fn declared() -> Vec<Declared> {
     of_runs.chain(whole).collect()
 }
 
-pub fn run(args: &Args, _context: &Context) -> Result<()> {
+pub fn run(args: &Args, context: &Context) -> Result<()> {
     let all = declared();
     for name in &args.tables {
         let names = || all.iter().map(|table| table.name);
@@ -72,9 +72,9 @@ pub fn run(args: &Args, _context: &Context) -> Result<()> {
                 json!({"name": table.name, "about": table.meaning, "columns": columns})
             };
             let all = json!({"version": VERSION, "tables": tables.map(table).collect::<Vec<_>>()});
-            print::out(&format!("{all:#}\n"))
+            context.out(&format!("{all:#}\n"))
         }
-        format => print::out(&tables.map(text).collect::<Printout>().render(format)),
+        format => context.out(&tables.map(text).collect::<Printout>().render(format)),
     }
 }
 

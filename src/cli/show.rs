@@ -8,7 +8,7 @@ use plimsoll_trace_import::Condition;
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
 use super::whole_tables::whole_tables;
-use super::{Context, Format, print};
+use super::{Context, Format};
 use crate::column::Cell;
 use crate::error::{Error, Result, did_you_mean};
 use crate::output::escape::csv_line;
@@ -58,7 +58,7 @@ const HEAD: usize = 20;
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let all = tables(&args.folder)?;
-    let Some(name) = &args.table else { return list(&all, args) };
+    let Some(name) = &args.table else { return list(&all, args, context) };
     let Some((_, files)) = all.iter().find(|(known, _)| known == name) else {
         return Err(unknown(name, &all, &args.folder));
     };
@@ -69,11 +69,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         (Some(head), _) => head,
         (None, _) => HEAD,
     };
-    selection.print(&rows, limit, args.format)
+    selection.print(&rows, limit, args.format, context)
 }
 
 /// Prints the names, sizes and meanings of the tables.
-fn list(all: &[(String, Vec<PathBuf>)], args: &Args) -> Result<()> {
+fn list(all: &[(String, Vec<PathBuf>)], args: &Args, context: &Context) -> Result<()> {
     if !(args.conditions.is_empty() && args.sort.is_empty() && args.columns.is_empty()) {
         let names = all.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
         return Err(Error::plan("TABLE", "none", format!("one of {names}: the other options select rows of a table")));
@@ -86,7 +86,7 @@ fn list(all: &[(String, Vec<PathBuf>)], args: &Args) -> Result<()> {
     }
     if args.format == Format::Json {
         let one = |(name, rows, about): &(&String, u64, &str)| serde_json::json!({"name": name, "rows": rows, "about": about});
-        return print::json(&rows.iter().map(one).collect());
+        return context.json(&rows.iter().map(one).collect());
     }
     let header = vec![
         ("table".to_owned(), Alignment::Left),
@@ -95,7 +95,7 @@ fn list(all: &[(String, Vec<PathBuf>)], args: &Args) -> Result<()> {
     ];
     let line =
         |(name, rows, about): &(&String, u64, &str)| vec![(*name).clone(), thousands(*rows), (*about).to_owned()];
-    print::out(&Printout::from(Grid::new(header, rows.iter().map(line).collect())).render(args.format))
+    context.out(&Printout::from(Grid::new(header, rows.iter().map(line).collect())).render(args.format))
 }
 
 /// Returns the meaning of a table.
@@ -262,7 +262,7 @@ impl Selection {
     }
 
     /// Prints the first rows.
-    fn print(&self, rows: &[Vec<ShownValue>], limit: usize, format: Format) -> Result<()> {
+    fn print(&self, rows: &[Vec<ShownValue>], limit: usize, format: Format, context: &Context) -> Result<()> {
         let names = || self.shown.iter().map(|&column| self.names[column].as_str());
         let head = || rows.iter().take(limit).map(|row| &row[..self.shown.len()]);
         match format {
@@ -272,11 +272,11 @@ impl Selection {
                         names().map(str::to_owned).zip(row.iter().map(ShownValue::json)).collect(),
                     )
                 };
-                print::json(&head().map(one).collect())
+                context.json(&head().map(one).collect())
             }
             Format::Csv => {
                 let lines = head().map(|row| csv_line(row.iter().map(ShownValue::exact)));
-                print::out(&std::iter::once(csv_line(names())).chain(lines).collect::<String>())
+                context.out(&std::iter::once(csv_line(names())).chain(lines).collect::<String>())
             }
             format => {
                 let is_text = |at: usize| head().any(|row| matches!(row[at], ShownValue::Text(_)));
@@ -288,7 +288,7 @@ impl Selection {
                 if left > 0 {
                     text += paragraphs(&format!("and {} more rows (--head 0 prints all)", thousands(left as u64)));
                 }
-                print::out(&text.render(format))
+                context.out(&text.render(format))
             }
         }
     }

@@ -28,6 +28,7 @@ use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
 use crate::output::sealed;
 use crate::output::shell::quoted;
+use crate::tree::Place;
 
 /// The description of a plan without runs.
 #[derive(Clone, Debug)]
@@ -62,17 +63,17 @@ pub struct FolderClaim {
 ///
 /// Errors: [`Error::Placed`] with line and column.
 pub fn read<T: DeserializeOwned, C>(
-    (path, text): (&Path, &str),
+    text: &Place,
     (set, example): (&[String], &str),
     check: impl FnOnce(T) -> Result<C>,
     name_of: impl FnOnce(&T) -> (String, Option<String>),
 ) -> Result<(StaticPlan, C)> {
-    let plain = Plain::read(path, text, set, example)?;
+    let plain = Plain::read(text, set, example)?;
     let file: T = plain.parse()?;
     let (name, question) = name_of(&file);
     check_name(&name).map_err(|error| plain.located(error))?;
     let checked = check(file).map_err(|error| plain.located(error))?;
-    let (file, set, inputs, seeds) = (path.to_owned(), set.to_vec(), BTreeMap::new(), Vec::new());
+    let (file, set, inputs, seeds) = (text.file().to_owned(), set.to_vec(), BTreeMap::new(), Vec::new());
     Ok((StaticPlan { name, question, text: plain.text, paper: plain.paper, file, set, inputs, seeds }, checked))
 }
 

@@ -9,7 +9,7 @@ use crate::output::files::RUN;
 use crate::output::folder::Contents;
 use crate::output::ownership::plan_there;
 use crate::output::sealed::{self, Found};
-use crate::rows::with_text;
+use crate::tree::Place;
 
 /// The facts about an execution that lead to its plan.
 #[derive(serde::Deserialize)]
@@ -55,5 +55,5 @@ pub fn study(folder: &Path, context: &Context) -> Result<Study> {
     };
     // The stored text is the resolved plan, with its includes and changes. Its paths are relative to the folder of the plan.
     let name = origin.join(plan.file_name().unwrap_or_default());
-    with_text(name.clone(), text, || Study::read(&name, &[], context.registry))
+    Study::from_text(Place::whole_text(name, text), &[], context.registry)
 }

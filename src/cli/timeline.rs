@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::progress::Bar;
-use super::{Context, print, stored};
+use super::{Context, stored};
 use crate::error::{Error, Result};
 use crate::experiment::{Mode, ROW_MEMORY, Request, Study, StudyRun, check_repeated, execute};
 use crate::output::paper::{Paper, Preset};
@@ -123,7 +123,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         stop: &|| context.stop.check(),
     };
     timeline::write(&request)?.iter().for_each(|note| context.print_message(note));
-    print::out(&format!("{}\n", args.output.display()))
+    context.out(&format!("{}\n", args.output.display()))
 }
 
 /// The tables of a run that is repeated for its timeline.

@@ -8,7 +8,7 @@ use super::printout::Printout;
 use super::progress::Bar;
 use super::replay::{self, ReplayOptions};
 use super::screen::{Alignment, Grid, paragraphs};
-use super::{Context, Format, print, separate_policies, stored};
+use super::{Context, Format, separate_policies, stored};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
 use crate::experiment::{
@@ -21,7 +21,7 @@ use crate::output::numbers::{are, count, number, with_half};
 ///
 /// Repeats the run and observes the job. The intervals add up to its wait; each has one reason (docs/why.md). If results are
 /// given, the repeated run must have their values.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll why results/facebook job-17 --policy drf
   plimsoll why experiments/facebook.toml job-17 --policy drf --run 3
@@ -48,12 +48,13 @@ pub struct Args {
     #[arg(long, value_name = "CAUSE")]
     without: Vec<String>,
     /// The number of perturbed pairs of runs for each cause
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "without")]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     shakes: u32,
     /// The largest perturbation of a duration, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "without")]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     shake: f64,
     #[command(flatten)]
+    #[serde(flatten)]
     options: ReplayOptions,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -109,9 +110,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let jobs: Vec<serde_json::Value> = waits.iter().map(|wait| json(&log, wait)).collect();
         let attribution = attribution.as_ref().map(attribution_json);
         let policy = run.policy(&study);
-        return print::json(
-            &serde_json::json!({ "policy": policy, "run": run.run, "jobs": jobs, "attribution": attribution }),
-        );
+        return context
+            .json(&serde_json::json!({ "policy": policy, "run": run.run, "jobs": jobs, "attribution": attribution }));
     }
     let mut printout = Printout::default();
     for wait in waits {
@@ -124,7 +124,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         printout += paragraphs(&format!("\n{}\n", attribution_text(attribution, args).join(" ")));
         printout += attribution_table(attribution);
     }
-    print::out(&printout.render(args.format))
+    context.out(&printout.render(args.format))
 }
 
 /// Returns the sentences about the runs without some causes.

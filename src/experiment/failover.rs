@@ -3,8 +3,6 @@
 //! Such a plan names scenarios of FuxiMaster failover, disabled protocol rules, the network and the clocks, an optional sweep over recovery
 //! windows, and sequence diagrams. [`FailoverPlan::read`] validates it before anything runs.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
 use super::study::Plain;
@@ -16,6 +14,7 @@ use crate::error::{Error, Result, each};
 use crate::output::folder::check_name;
 use crate::output::paper::Paper;
 use crate::settings::positive_span;
+use crate::tree::Place;
 use crate::units::Span;
 
 /// The plan as written in the file.
@@ -86,8 +85,8 @@ impl FailoverPlan {
     /// Reads and validates a plan; `set` has `key=value` changes that are applied first.
     ///
     /// Errors: [`Error::Placed`] with line and column, [`Error::Plan`] with the key and the accepted values.
-    pub fn read(path: &Path, text: &str, set: &[String]) -> Result<FailoverPlan> {
-        let plain = Plain::read(path, text, set, "failover.window=30s")?;
+    pub fn read(text: &Place, set: &[String]) -> Result<FailoverPlan> {
+        let plain = Plain::read(text, set, "failover.window=30s")?;
         let plan = check(plain.parse()?).map_err(|error| plain.located(error))?;
         Ok(FailoverPlan { text: plain.text, paper: plain.paper, ..plan })
     }
@@ -168,7 +167,7 @@ mod tests {
 
     fn read(text: &str, set: &[&str]) -> Result<FailoverPlan> {
         let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
-        FailoverPlan::read(Path::new("p.toml"), text, &set)
+        FailoverPlan::read(&Place::whole_text("p.toml", text), &set)
     }
 
     #[test]

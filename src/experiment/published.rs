@@ -123,7 +123,7 @@ impl TargetRunner for PlanRunner<'_> {
     }
 
     fn solve(&self, instance: &Path, policy: &str) -> Result<RunOutcome> {
-        let Question::Users(instance) = read::open(instance)? else {
+        let Question::Users(instance) = read::open(&instance.to_owned().into())? else {
             let problem = format!("{}: an instance of [[user]]s is expected", instance.display());
             return Err(Error::Mismatch { problem });
         };

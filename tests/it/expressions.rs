@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll::books::Books;
-use plimsoll::cli::{self, Stop};
+use plimsoll::cli::{Call, Stop};
 use plimsoll::error::Result;
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{
@@ -144,7 +144,7 @@ fn difference(case: &Case, pairs: Pairs) -> std::result::Result<(), String> {
         command.args(["--policy", one, "--policy", other]);
     }
     let args = std::iter::once("plimsoll".into()).chain(command.get_args().map(Into::into));
-    let called = cli::call(&registry(), args, &Stop::default());
+    let called = Call::parse(args)?.execute(&registry(), &Stop::default());
     // If no task starts, the run fails, but only after it has written its tables.
     if called.code > 1 {
         return Err(called.problem);
@@ -222,7 +222,9 @@ fn a_demand_is_that_of_the_task_that_is_next_now() {
         let args = ["plimsoll", "replay", &trace, "--machines", &machines, "--placement", "first-fit", "--tasks"];
         let args = args.into_iter().chain(["--on-blocked", on_blocked, "-o", &out_text]);
         let args = args.chain(pair.into_iter().flat_map(|policy| ["--policy", policy]));
-        let called = cli::call(&Registry::new(BUILT_IN), args.map(Into::into), &Stop::default());
+        let called = Call::parse(args.map(Into::into))
+            .expect("a command line")
+            .execute(&Registry::new(BUILT_IN), &Stop::default());
         assert_eq!((called.code, called.problem.as_str()), (0, ""));
         let tasks = |policy: &str| {
             let mut tasks = read_tasks(&out, policy).expect("a table");
@@ -246,7 +248,8 @@ fn an_expression_may_be_long() {
     let args =
         ["plimsoll", "replay", &trace, "--machines", "1x1c", "--tasks", "-o", &out_text, "--policy", policies[0]];
     let args = args.into_iter().chain(["--policy", policies[1]]);
-    let called = cli::call(&Registry::new(BUILT_IN), args.map(Into::into), &Stop::default());
+    let called =
+        Call::parse(args.map(Into::into)).expect("a command line").execute(&Registry::new(BUILT_IN), &Stop::default());
     assert_eq!((called.code, called.problem.as_str()), (0, ""));
     for policy in policies {
         assert_eq!(read_tasks(&out, policy).expect("a table").len(), 1, "{policy}");

@@ -308,7 +308,7 @@ fn expressions() {
 
 #[test]
 fn instance_toml() {
-    fuzz_text("instance", &["traces/instances"], "toml", |path| instance::open(path).map(drop));
+    fuzz_text("instance", &["traces/instances"], "toml", |path| instance::open(&path.to_owned().into()).map(drop));
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn failover_toml() {
     let plan = std::fs::read(here("experiments/paper/fuxi-failover.toml")).expect("a file of the repository");
     fuzz("failover", vec![plan], Pool::text, |path| {
         let text = String::from_utf8_lossy(&std::fs::read(path).expect("a file")).into_owned();
-        FailoverPlan::read(path, &text, &[]).map(drop)
+        FailoverPlan::read(&plimsoll::tree::Place::whole_text(path, text), &[]).map(drop)
     });
 }
 

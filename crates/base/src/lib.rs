@@ -5,6 +5,7 @@
 
 pub mod checkpoint;
 pub mod column;
+pub mod document;
 pub mod error;
 pub mod escape;
 pub mod fields;
@@ -16,3 +17,6 @@ pub mod rows;
 pub mod settings;
 pub mod tree;
 pub mod units;
+
+#[doc(hidden)]
+pub use serde;

@@ -44,6 +44,13 @@ macro_rules! named {
                 found.ok_or_else(|| $crate::error::Error::plan(key, format!("'{text}'"), $type::names()))
             }
         }
+
+        impl<'de> $crate::serde::Deserialize<'de> for $type {
+            fn deserialize<D: $crate::serde::Deserializer<'de>>(deserializer: D) -> ::std::result::Result<$type, D::Error> {
+                let text = <String as $crate::serde::Deserialize>::deserialize(deserializer)?;
+                $type::parse("value", &text).map_err(<D::Error as $crate::serde::de::Error>::custom)
+            }
+        }
     };
 }
 

@@ -4,7 +4,6 @@
 //! are accepted. A problem is an [`Error::Trace`] with file, line, column, value and the accepted values. Numbers are read by [`decimal`],
 //! without floats.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -35,25 +34,8 @@ pub fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(failed)
 }
 
-thread_local! {
-    /// The virtual file of [`with_text`]: its name and its text.
-    static GIVEN: RefCell<Option<(PathBuf, String)>> = const { RefCell::new(None) };
-}
-
-/// Runs `work` with a virtual file: [`read_text`] on this thread returns `text` for `name`.
-pub fn with_text<T>(name: PathBuf, text: String, work: impl FnOnce() -> T) -> T {
-    let outer = GIVEN.replace(Some((name, text)));
-    let result = work();
-    GIVEN.set(outer);
-    result
-}
-
 /// Reads a whole text file, such as a plan, without its byte-order mark. Errors: those of [`open`], or a text that is not UTF-8.
 pub fn read_text(path: &Path) -> Result<String> {
-    let given = |given: &Option<(PathBuf, String)>| Some(given.as_ref().filter(|(name, _)| name == path)?.1.clone());
-    if let Some(text) = GIVEN.with_borrow(given) {
-        return Ok(text);
-    }
     text_of(path, open(path)?)
 }
 

@@ -86,8 +86,9 @@ impl Node {
         if let Some(deep) = deeper(&value, MOST_DEEP) {
             return Err(deep.wrong("", format!("nested too deep; expected at most {MOST_DEEP} nested tables")));
         }
-        // Errors about missing keys are placed at the first key.
+        // Errors about missing keys are placed at the first key, or at no key of a generated text.
         let first = if let Value::Table(entries) = &value { entries.first() } else { None };
+        let first = first.filter(|_| !place.is_generated());
         Ok(Node { place: first.map_or_else(|| place.at(0..0), |entry| entry.place.clone()), value })
     }
 

@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
+use plimsoll_base::document::Document;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value};
 use plimsoll_base::units::{Dim, Resources, Rounding, Span, decimal};
 use plimsoll_policies::queues::{self, QueueEntry, QueueFile};
@@ -125,17 +125,19 @@ const OF_WORKLOAD: [&str; 15] = [
 const OF_EXPECTATION: [&str; 5] = ["policy", "verdict", "launched", "evicted", "rounds"];
 
 /// Reads a state from a file, or from standard input for `-`. Errors: those of [`read_input`] and [`parse`].
-pub fn open(path: &Path) -> Result<State> {
-    let (name, text) = read_input(path)?;
-    parse(&name, &text)
+pub fn open(document: &Document) -> Result<State> {
+    read(&document.read_input()?)
 }
 
 /// Reads a state from text. The extension of `path` determines whether it is JSON or TOML; for other extensions, the text does. Errors:
 /// [`Error::Placed`] with the place, the problem, and the values that would be accepted.
 pub fn parse(path: &Path, text: &str) -> Result<State> {
-    let whole = Place::whole_text(path, text.strip_prefix('\u{feff}').unwrap_or(text));
-    let tree = Node::document(&whole)?;
-    state(&tree, &whole).map_err(|error| match error {
+    read(&Place::whole_text(path, text.strip_prefix('\u{feff}').unwrap_or(text)))
+}
+
+fn read(whole: &Place) -> Result<State> {
+    let tree = Node::document(whole)?;
+    state(&tree, whole).map_err(|error| match error {
         Error::Placed { .. } => error,
         error => whole.wrong("", error),
     })

@@ -14,6 +14,7 @@ use polars_error::{PolarsError, PolarsResult};
 use crate::frame::open;
 use crate::parquet::{Parquet, StoredColumn, unreadable};
 use crate::table::{Field, TableWriter};
+use crate::trace::FRAME;
 use plimsoll_base::column::{Cell, Kind};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_sim::workload::{Columns, NameList};
@@ -205,7 +206,7 @@ pub fn import(
         Field { distinct: name == "job" || !matches!(stored, Stored::Text), ..Field::new(name, kind(stored)) }
     };
     let table = kept.iter().map(column).collect();
-    let mut writer = TableWriter::create(path, &[], table, &[])?;
+    let mut writer = TableWriter::create(path, &[], table, &[(FRAME.to_owned(), name.to_owned())])?;
     let mut rows = 0;
     for chunk in chunks {
         let chunk = chunk.map_err(|error| wrong("", format!("its rows cannot be read: {error}")))?;

@@ -13,8 +13,11 @@ use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{DECIMAL_MAX, Dim};
 use plimsoll_sim::workload::write::{Item, ItemKind, Layout};
 use plimsoll_sim::workload::{
-    Assembler, Columns, Input, JobName, NameList, Names, RowParser, Source, TaskSet, Texts, TraceField,
+    Assembler, Columns, Input, JobName, NameList, Names, RowParser, Source, TaskSet, Texts, TraceField, guess_command,
 };
+
+/// The key of the metadata with the name of a frame: messages have it in place of the path of the frame's file.
+pub(crate) const FRAME: &str = "plimsoll.frame";
 
 /// Number of rows that are read at a time.
 const SLICE: usize = 1 << 16;
@@ -46,13 +49,19 @@ impl ParquetTrace {
             Input::Bytes(_, bytes) => Bytes::Memory(bytes.clone()),
         };
         let mut file = Parquet::open(&path, bytes, damaged)?;
+        let frame = file.pairs().iter().find(|(key, _)| key == FRAME).map(|(_, name)| PathBuf::from(name));
         let of_traces = |(name, unreadable): &&FileColumn| {
             let amount = unreadable.as_ref().is_none_or(|kind| kind.starts_with("decimal"));
             !Columns::is_index(name) && (amount || Columns::knows(name, resources))
         };
         let columns = file.columns().iter().filter(of_traces);
         let unreadable = columns.clone().find_map(|(name, unreadable)| Some((name, unreadable.as_ref()?)));
-        let columns = Columns::find(&path, columns.map(|(name, _)| name.as_str()), resources)?;
+        let columns = Columns::find(&path, columns.map(|(name, _)| name.as_str()), resources);
+        let columns = columns.map_err(|error| match &frame {
+            Some(name) => of_frame(error, name),
+            None => error,
+        })?;
+        let path = frame.unwrap_or(path);
         if let Some((name, kind)) = unreadable {
             let problem = format!("is of type {kind}; expected integers, floats, text or truth values");
             return Err(Error::trace(&path, 0, name, problem));
@@ -218,6 +227,13 @@ impl Source for ParquetTrace {
     fn locate(&self, row: u64) -> String {
         format!("{}, row {}", self.path.display(), row + 1)
     }
+}
+
+/// Returns an error about the columns of a frame: it has the frame's name, no line, and no advice about files.
+fn of_frame(error: Error, name: &Path) -> Error {
+    let Error::Trace { path, column, problem, .. } = error else { return error };
+    let advice = format!("; {}", guess_command(&path));
+    Error::trace(name, 0, &column, problem.replace(&advice, ""))
 }
 
 fn damaged(path: &Path, problem: &str) -> Error {

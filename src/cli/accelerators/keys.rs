@@ -106,7 +106,7 @@ mod tests {
             "name = \"p\"\n[accelerators]\npolicies = [\"fifo\"]\nthroughputs = \"t.csv\"\njobs = [\"j.csv\"]\n\
              machines = \"2xa,1xb\"\n{more}"
         );
-        AcceleratorPlan::read(&folder.join("p.toml"), &text, &[]).expect("a plan")
+        AcceleratorPlan::read(&crate::tree::Place::whole_text(folder.join("p.toml"), text), &[]).expect("a plan")
     }
 
     /// The stated defaults are those of the reader: a plan with all of them equals a plan without.
@@ -163,7 +163,7 @@ mod tests {
                 "name = \"p\"\n[accelerators]\npolicies = [\"fifo\"]\nthroughputs = \"t.csv\"\njobs = [\"j.csv\"]\n\
                  machines = \"2xa,1xb\"\n{more}"
             );
-            let read = AcceleratorPlan::read(&dir.path().join("p.toml"), &text, &[]);
+            let read = AcceleratorPlan::read(&crate::tree::Place::whole_text(dir.path().join("p.toml"), &*text), &[]);
             let error = read.err().expect("an error").to_string();
             assert!(error.contains(part) && error.contains("line 7"), "{more}: {error}");
         }

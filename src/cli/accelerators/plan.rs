@@ -14,6 +14,7 @@ use super::super::static_plan::{self, StaticPlan};
 use super::keys::{BOTTLENECKS, FIFO_TYPE, NEW_JOBS, OVERHEAD_WHEN, ROUND_END, Section, ShockwaveFile};
 use crate::error::{Error, Result, alternatives, did_you_mean, each};
 use crate::settings::positive_span;
+use crate::tree::Place;
 use crate::units::{Span, span};
 use crate::workload::Input;
 
@@ -109,8 +110,8 @@ impl AcceleratorPlan {
     /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Paths are relative to the plan's folder.
     ///
     /// Errors: [`Error::Placed`] with line and column, and the errors of the table and of the lists of jobs.
-    pub fn read(path: &Path, text: &str, set: &[String]) -> Result<AcceleratorPlan> {
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    pub fn read(text: &Place, set: &[String]) -> Result<AcceleratorPlan> {
+        let folder = text.file().parent().unwrap_or(Path::new("")).to_owned();
         let about = |file: &File| (file.name.clone(), file.question.clone());
         let example = "accelerators.rates=[2.8]";
         let check = |file: File| {
@@ -118,7 +119,7 @@ impl AcceleratorPlan {
                 file.accelerators.jobs.iter().chain([&file.accelerators.throughputs]).cloned().collect();
             Ok((check(file, &folder)?, names))
         };
-        let (about, (setup, names)) = static_plan::read((path, text), (set, example), check, about)?;
+        let (about, (setup, names)) = static_plan::read(text, (set, example), check, about)?;
         let digest = |name: &PathBuf| Ok((name.display().to_string(), Input::open(&folder.join(name))?.digest()?));
         let inputs = names.iter().map(digest).collect::<Result<BTreeMap<_, _>>>()?;
         // Every list is read once, so that errors in it precede the first run.

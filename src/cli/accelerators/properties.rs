@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::super::printout::Printout;
 use super::super::progress::Steps;
 use super::super::screen::{Alignment, Grid, GridCell, Tone, paragraphs};
-use super::super::{Context, Format, pool, print, threads};
+use super::super::{Context, Format, pool, threads};
 use super::plan::policy_row;
 use crate::control::study::Watcher;
 use crate::error::{Error, Result, alternatives, did_you_mean, each};
@@ -103,8 +103,8 @@ pub fn check(request: &ShareCheck<'_>, context: &Context) -> Result<()> {
         }
     }
     match request.format {
-        Format::Json => print::json(&in_json(&matrices)),
-        format => print::out(&text(&properties, &matrices, &folders).render(format)),
+        Format::Json => context.json(&in_json(&matrices)),
+        format => context.out(&text(&properties, &matrices, &folders).render(format)),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::printout::Printout;
 use super::super::screen::{Alignment, Grid};
-use super::super::{Context, Format, print};
+use super::super::{Context, Format};
 use super::{AcceleratorPlan, Completed};
 use crate::column::TableRow;
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub(super) fn write(
                         "completion_mean_s": row.completion[0], "makespan_s": row.makespan_s,
                         "utilisation": row.utilisation, "unstable": row.unstable })
             });
-            print::json(&serde_json::Value::Array(values.collect()))?;
+            context.json(&serde_json::Value::Array(values.collect()))?;
         }
         format => {
             let header = head
@@ -54,7 +54,7 @@ pub(super) fn write(
                 .enumerate()
                 .map(|(at, name)| (name.clone(), if at < 1 { Alignment::Left } else { Alignment::Right }));
             let grid = Grid::new(header.collect(), body.clone());
-            print::out(&Printout::from(grid).render(format))?;
+            context.out(&Printout::from(grid).render(format))?;
         }
     }
     let unstable = rows.iter().filter(|row| row.unstable).count();

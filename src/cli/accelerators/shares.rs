@@ -1,8 +1,6 @@
 //! `plimsoll solve` for a plan with a table `[accelerators]`: the fractions of time of each policy if all jobs of the first list are active at
 //! time 0, with the rates that result and the properties that hold.
 
-use std::path::Path;
-
 use plimsoll_rounds::mechanism::Targets;
 use plimsoll_rounds::policies::{PolicyOptions, PolicyRow, RunFacts, View};
 use plimsoll_rounds::properties::{
@@ -13,10 +11,11 @@ use serde_json::{Map, Value as Json, json};
 
 use super::super::printout::Printout;
 use super::super::screen::{Alignment, Grid, paragraphs};
-use super::super::{Context, Format, print};
+use super::super::{Context, Format};
 use super::plan::policy_row;
 use super::{AcceleratorPlan, AcceleratorSetup};
 use crate::error::{Error, Result, each};
+use crate::tree::Place;
 
 /// The relative tolerance of the stated properties.
 const TOLERANCE: f64 = 1e-3;
@@ -34,8 +33,8 @@ struct PolicyShares {
 /// Solves the policies of a plan, or those of `names` if there are any, and prints the fractions.
 ///
 /// Errors: those of the plan, an unknown policy, and those of the policies.
-pub fn solve(path: &Path, text: &str, names: &[String], format: Format, context: &Context) -> Result<()> {
-    let setup = AcceleratorPlan::read(path, text, &[])?.setup;
+pub fn solve(text: &Place, names: &[String], format: Format, context: &Context) -> Result<()> {
+    let setup = AcceleratorPlan::read(text, &[])?.setup;
     let policies = match names {
         [] => setup.policies.clone(),
         names => each(names, |name| policy_row("--policy", name))?,
@@ -60,7 +59,7 @@ pub fn solve(path: &Path, text: &str, names: &[String], format: Format, context:
     match format {
         Format::Json => {
             let value: Vec<Json> = solved.iter().map(|one| in_json(&setup, &jobs, &entitled, one)).collect();
-            print::json(&Json::Array(value))
+            context.json(&Json::Array(value))
         }
         format => {
             let mut text = Printout::default();
@@ -71,7 +70,7 @@ pub fn solve(path: &Path, text: &str, names: &[String], format: Format, context:
                     text += paragraphs(&line);
                 }
             }
-            print::out(&text.render(format))
+            context.out(&text.render(format))
         }
     }
 }

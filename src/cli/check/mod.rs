@@ -27,7 +27,7 @@ use crate::properties::{Candidate, Domain, Effort, Finding, Property, Requiremen
 use crate::settings::SettingOrigin;
 
 /// Check fairness properties of policies, and show minimal counterexamples
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 #[command(
     after_help = "A property \"holds\" when no counterexample was found among the instances tried: every small instance on \
 a grid, random instances, and local searches that increase the violation. A property that fails is shown with a minimal \
@@ -72,7 +72,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["whole_tasks", "figure"])]
     accelerators: bool,
     /// With --whole-tasks, when the next task in line does not fit: skip (try the next user) or stop
-    #[arg(long, default_value = "skip", requires = "whole_tasks")]
+    #[arg(long, default_value = "skip")]
     on_blocked: String,
     /// Write every counterexample as instances for `plimsoll solve` into this folder
     #[arg(long, value_name = "DIR")]
@@ -138,8 +138,8 @@ fn print_findings(args: &Args, found: &CheckFindings, context: &Context) -> Resu
     }
     let on_blocked = args.whole_tasks.then_some(found.on_blocked);
     match args.format {
-        Format::Json => super::print::out(&print::json(&found.matrices)?),
-        format => super::print::out(&print::text(&found.requirements, &found.matrices, on_blocked).render(format)),
+        Format::Json => context.out(&print::json(&found.matrices)?),
+        format => context.out(&print::text(&found.requirements, &found.matrices, on_blocked).render(format)),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::output::files::COUNTEREXAMPLES;
 use crate::output::gallery::Drawn;
 use crate::settings::SettingOrigin;
+use crate::tree::Place;
 
 /// The plan file.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,14 +47,14 @@ pub struct CheckPlan {
 impl CheckPlan {
     /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Errors:
     /// [`Error::Placed`](crate::error::Error::Placed) with line and column.
-    pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<CheckPlan> {
+    pub fn read(text: &Place, set: &[String], context: &Context) -> Result<CheckPlan> {
         let check = |file: File| {
             let args = arguments(file.check);
             wanted(&args, context, SettingOrigin::InPlan)?;
             Ok(args)
         };
         let about = |file: &File| (file.name.clone(), file.question.clone());
-        let (about, args) = static_plan::read((path, text), (set, "check.effort=quick"), check, about)?;
+        let (about, args) = static_plan::read(text, (set, "check.effort=quick"), check, about)?;
         Ok(CheckPlan { about: StaticPlan { seeds: vec![args.seed], ..about }, args })
     }
 

@@ -6,18 +6,18 @@ use serde_json::json;
 
 use super::super::printout::Printout;
 use super::super::progress::Steps;
-use super::super::{Context, Format, print};
+use super::super::{Context, Format};
 use crate::control::study::Watcher;
 use crate::court::{Class, FoundState, Verdict, search};
 use crate::error::{Error, Result, either};
 use crate::rows::read_text;
 
 /// Options of the search.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[group(skip)]
 pub struct Args {
     /// Search all small states for one with this verdict, the smallest first
-    #[arg(long, requires = "policies", conflicts_with_all = ["scenarios", "rounds", "names"])]
+    #[arg(long, conflicts_with_all = ["scenarios", "rounds", "names"])]
     pub search: bool,
     /// The largest capacity and the largest workload (with --search)
     #[arg(long, value_name = "N", default_value_t = 6)]
@@ -86,12 +86,12 @@ pub fn run(args: &super::Args, context: &Context) -> Result<()> {
                 })
             };
             let mut all: Vec<serde_json::Value> = results.iter().map(one).collect();
-            print::json(&if all.len() == 1 { all.remove(0) } else { all.into() })
+            context.json(&if all.len() == 1 { all.remove(0) } else { all.into() })
         }
         format => {
             let texts: Vec<String> =
                 results.iter().map(|(policy, class, found, played)| text(policy, class, found, *played)).collect();
-            print::out(&Printout::from(texts.join("\n")).render(format))
+            context.out(&Printout::from(texts.join("\n")).render(format))
         }
     }
 }

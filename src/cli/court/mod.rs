@@ -12,12 +12,13 @@ use serde_json::Value as Json;
 
 use super::print::aligned_left;
 use super::printout::Printout;
-use super::{Context, Format, print};
+use super::{Context, Format, document};
 use crate::court::{Assessment, Bench, ROUNDS, State, Verdict, answer, assessment, judge, open, parse};
+use crate::document::Document;
 use crate::error::{Error, Result, did_you_mean};
 
 /// Play scenarios of production schedulers to a verdict: settled, livelock, starvation
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(
     after_help = "Verdicts: settled (the state no longer changes), livelock (a state recurs after an eviction: the rounds of the \
 cycle are shown), starvation (a workload within the guaranteed amounts of its queue never starts), not-work-conserving (a \
@@ -37,8 +38,8 @@ Examples:
 )]
 pub struct Args {
     /// A scenario: a file in TOML or JSON, - for standard input, or the name of a built-in scenario (default: every built-in scenario)
-    #[arg(value_name = "SCENARIO")]
-    scenarios: Vec<PathBuf>,
+    #[arg(value_name = "SCENARIO", value_parser = document())]
+    scenarios: Vec<Document>,
     /// A policy; may be given several times (default: the policies with an expected verdict in the scenario)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
@@ -49,6 +50,7 @@ pub struct Args {
     #[arg(long)]
     names: bool,
     #[command(flatten)]
+    #[serde(flatten)]
     search: find::Args,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -64,7 +66,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     let mut states = match args.scenarios.is_empty() {
         true => shipped::ALL.iter().map(|(name, text)| parse(&file(name), text)).collect::<Result<Vec<_>>>()?,
-        false => args.scenarios.iter().map(|path| scenario(path)).collect::<Result<_>>()?,
+        false => args.scenarios.iter().map(scenario).collect::<Result<_>>()?,
     };
     states.iter_mut().for_each(|state| state.renames |= args.names);
     let mut cases: Vec<(&State, String)> = Vec::new();
@@ -85,9 +87,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     match args.format {
         Format::Json => {
             let all: Vec<Json> = judged.iter().map(|case| assessment(&case.bench, &case.assessment, case.ok)).collect();
-            print::json(&all.into())?;
+            context.json(&all.into())?;
         }
-        format => print::out(&text(&judged, !args.scenarios.is_empty()).render(format))?,
+        format => context.out(&text(&judged, !args.scenarios.is_empty()).render(format))?,
     }
     let wrong: Vec<&Case> = judged.iter().filter(|case| case.ok == Some(false)).collect();
     match wrong.first() {
@@ -107,12 +109,13 @@ fn file(name: &str) -> PathBuf {
 }
 
 /// Reads a scenario. Errors: an unreadable file, or a name that is no built-in scenario.
-fn scenario(path: &Path) -> Result<State> {
+fn scenario(scenario: &Document) -> Result<State> {
+    let path = scenario.name();
     let name = path.to_string_lossy();
     if let Some((name, text)) = shipped::ALL.iter().find(|(known, _)| *known == name) {
         return parse(&file(name), text);
     }
-    open(path).map_err(|error| match error {
+    open(scenario).map_err(|error| match error {
         Error::Io { .. } if path.extension().is_none() => {
             let hint = did_you_mean(&name, shipped::ALL.iter().map(|(name, _)| *name));
             let expected = format!("a file, or the name of a built-in scenario{hint}");

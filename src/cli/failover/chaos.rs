@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::super::printout::Printout;
-use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs};
+use super::super::{Context, Format, progress::Steps, screen::paragraphs};
 use super::{Args, print};
 use crate::control::chaos::Chaos;
 use crate::control::rules::Rules;
@@ -79,8 +79,8 @@ pub(super) fn run(count: u64, args: &Args, rules: Rules, links: Option<Network>,
         chaos.shrink(&found.violation, (SHRINKING / args.machines).clamp(20, 1_000))
     });
     match args.format {
-        Format::Json => out::json(&json(count, args, messages, &found, small.as_ref())),
-        format => out::out(&Printout::from(text(count, args, messages, &found, small.as_ref())).render(format)),
+        Format::Json => context.json(&json(count, args, messages, &found, small.as_ref())),
+        format => context.out(&Printout::from(text(count, args, messages, &found, small.as_ref())).render(format)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use super::{Context, Format, print as out};
+use super::{Context, Format};
 use crate::control::rules::{Rule, Rules};
 use crate::control::scenario::Scenario;
 use crate::control::trial::{self, Trial};
@@ -88,8 +88,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let rules: Vec<Rule> = Rule::of_matrix().collect();
         let cells = trial::matrix(&scenarios, &rules, network, Timing::default());
         return match args.format {
-            Format::Json => out::json(&print::matrix_json(&scenarios, &rules, &cells)),
-            format => out::out(&print::matrix(&scenarios, &rules, &cells).render(format)),
+            Format::Json => context.json(&print::matrix_json(&scenarios, &rules, &cells)),
+            format => context.out(&print::matrix(&scenarios, &rules, &cells).render(format)),
         };
     }
     if diagram.is_some() && scenarios.len() != 1 {
@@ -101,7 +101,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         diagram.write(&sequence::of_trial(trial, None).0, &context.provenance(diagram.path()))?;
     }
     match args.format {
-        Format::Json => out::json(&print::json(&trials)),
-        format => out::out(&print::table(&trials, network).render(format)),
+        Format::Json => context.json(&print::json(&trials)),
+        format => context.out(&print::table(&trials, network).render(format)),
     }
 }

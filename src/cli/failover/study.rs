@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::super::printout::Printout;
-use super::super::{Context, Format, print as out, progress::Steps, screen::paragraphs, static_plan::StaticPlan};
+use super::super::{Context, Format, progress::Steps, screen::paragraphs, static_plan::StaticPlan};
 use super::results;
 use crate::cli::pool;
 use crate::error::Result;
@@ -33,8 +33,8 @@ pub fn run(
     about.record_files(folder, &written)?;
     let sentences = results::sentences(plan, &findings);
     match format {
-        Format::Json => out::json(&json!({ "name": plan.name, "findings": sentences }))?,
-        format => out::out(&Printout::from(paragraphs(&sentences.join("\n"))).render(format))?,
+        Format::Json => context.json(&json!({ "name": plan.name, "findings": sentences }))?,
+        format => context.out(&Printout::from(paragraphs(&sentences.join("\n"))).render(format))?,
     }
     let seconds = started.elapsed().as_secs_f64();
     let report = folder.join(files::REPORT);

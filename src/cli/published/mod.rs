@@ -16,7 +16,7 @@ use folder::PublishedFolder;
 
 use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
-use super::{Context, Format, Stop, pool, print, screen, threads};
+use super::{Context, Format, Stop, pool, screen, threads};
 use crate::error::{Error, Result};
 use crate::experiment::published::PlanRunner;
 use crate::output::file::write_whole;
@@ -108,7 +108,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let stop = context.stop.clone();
     let check = || stop.check();
     let runner = PlanRunner { registry: context.registry, check: &check };
-    let quiet = context.quiet || context.warnings.is_some();
+    let quiet = context.quiet || context.collected.is_some();
     let (planned, finished) = Default::default();
     let progress = ProgressLines { quiet, stop: &stop, planned, finished, last: Mutex::new(Instant::now()) };
     let threads = threads(args.jobs)?;
@@ -121,18 +121,18 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         write_whole(file, page(&targets, &evaluated).as_bytes())?;
     }
     match (args.format, args.claims) {
-        (Format::Csv, true) => print::out(&claims_csv(&targets, &evaluated)),
-        (Format::Csv, false) => print::out(&csv(&targets, &evaluated)),
-        (Format::Json, true) => print::json(&claims_json(&targets, &evaluated)),
-        (Format::Json, false) => print::out(&json(&targets, &evaluated)?),
-        (format, true) => print::out(&claims_text(&targets, &evaluated).render(format)),
+        (Format::Csv, true) => context.out(&claims_csv(&targets, &evaluated)),
+        (Format::Csv, false) => context.out(&csv(&targets, &evaluated)),
+        (Format::Json, true) => context.json(&claims_json(&targets, &evaluated)),
+        (Format::Json, false) => context.out(&json(&targets, &evaluated)?),
+        (format, true) => context.out(&claims_text(&targets, &evaluated).render(format)),
         (format, false) => {
             let mut shown = text(&targets, &evaluated, !args.names.is_empty());
             if evaluated.iter().any(|evaluated| !evaluated.claims.is_empty()) {
                 shown += "\n";
                 shown += claims_text(&targets, &evaluated);
             }
-            print::out(&shown.render(format))
+            context.out(&shown.render(format))
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
                                    "seed": run.seed, "there": run.there})
             };
             let all: Vec<serde_json::Value> = runs.iter().map(one).collect();
-            print::out(&format!("{:#}\n", serde_json::Value::Array(all)))?;
+            context.out(&format!("{:#}\n", serde_json::Value::Array(all)))?;
         }
         format => {
             let header = ["run", "cell", "policy", "seed", "state"].map(str::to_owned);
@@ -46,7 +46,7 @@ pub fn list(study: &Study, how: &RunSettings, context: &Context) -> Result<()> {
                 vec![run.id.clone(), study.cells[run.cell].cell.clone(), run.policy.clone(), seed, state.to_owned()]
             };
             let grid = print::aligned_left(&header, &runs.iter().map(row).collect::<Vec<_>>());
-            print::out(&Printout::from(grid).render(format))?;
+            context.out(&Printout::from(grid).render(format))?;
         }
     }
     if study.cells.iter().any(|plan| plan.precision.is_some()) {

@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use plimsoll_runs::SaveEvery;
+use serde::Deserialize;
 
 use super::accelerators::AcceleratorPlan;
 use super::printout::Printout;
 use super::progress::Bar;
 use super::static_plan::StaticPlan;
-use super::{Context, Format, check, failover, left_over, over_commit, print, report, screen, solve, threads};
+use super::{
+    Context, Format, check, document, failover, left_over, over_commit, print, report, screen, solve, threads,
+};
+use crate::document::Document;
 use crate::error::{Error, Result};
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
@@ -29,15 +33,14 @@ use crate::output::ownership::foreign_files;
 use crate::output::page::PageExtras;
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::sealed;
-use crate::rows::read_text;
-use crate::tree::{Node, Place};
+use crate::tree::Node;
 use crate::units::{Span, span};
 
 /// Run an experiment: all runs, tables, figures, report
 ///
 /// Runs that are already in the results folder are kept if they belong to this plan and are complete; only the others are
 /// run.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll run experiments/facebook.toml
   plimsoll run experiments/facebook.toml -o results/quick --set seeds=2
@@ -47,8 +50,8 @@ use crate::units::{Span, span};
   plimsoll run experiments/load-sweep.toml --gather      # when all have ended")]
 pub struct Args {
     /// The plan; several plans run one after the other
-    #[arg(required = true, value_name = "PLAN")]
-    plans: Vec<PathBuf>,
+    #[arg(required = true, value_name = "PLAN", value_parser = document())]
+    plans: Vec<Document>,
     /// The folder for the results, only with one plan [default: results/NAME]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -74,6 +77,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "gather")]
     dry_run: bool,
     #[command(flatten)]
+    #[serde(flatten)]
     save: SaveOptions,
     /// How to print the summary
     #[arg(long, value_enum, default_value_t)]
@@ -81,11 +85,12 @@ pub struct Args {
 }
 
 /// The option for saved states.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 pub struct SaveOptions {
     /// Save the state of each run after every such real time (1s, 10m), so that a killed run continues when the command
     /// is repeated; or none
     #[arg(long = "save-every", default_value = "10m", value_name = "SPAN", value_parser = save_interval)]
+    #[serde(deserialize_with = "deserialize_interval")]
     pub every: SaveInterval,
 }
 
@@ -102,6 +107,12 @@ fn save_interval(text: &str) -> std::result::Result<SaveInterval, String> {
     }
 }
 
+fn deserialize_interval<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<SaveInterval, D::Error> {
+    save_interval(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
 /// A plan of any kind.
 enum Any {
     Runs(Box<Study>),
@@ -112,22 +123,22 @@ enum Any {
 }
 
 impl Any {
-    fn read(path: &Path, set: &[String], context: &Context) -> Result<Any> {
-        let text = &*read_text(path)?;
+    fn read(plan: &Document, set: &[String], context: &Context) -> Result<Any> {
+        let text = &plan.read()?;
         // Syntax errors are reported by the parser.
-        let tree = Node::toml(&Place::whole_text(path, text)).unwrap_or_default();
+        let tree = Node::toml(text).unwrap_or_default();
         let has = |key| tree.get(key).is_some();
         Ok(if has("failover") {
-            let plan = FailoverPlan::read(path, text, set)?;
-            Any::Failover(Box::new((StaticPlan::of_failover(&plan, path, set), plan)))
+            let plan = FailoverPlan::read(text, set)?;
+            Any::Failover(Box::new((StaticPlan::of_failover(&plan, text.file(), set), plan)))
         } else if has("check") {
-            Any::Check(Box::new(check::CheckPlan::read(path, text, set, context)?))
+            Any::Check(Box::new(check::CheckPlan::read(text, set, context)?))
         } else if has("solve") {
-            Any::Solve(Box::new(solve::SolvePlan::read(path, text, set, context)?))
+            Any::Solve(Box::new(solve::SolvePlan::read(text, set, context)?))
         } else if has("accelerators") {
-            Any::Accelerators(Box::new(AcceleratorPlan::read(path, text, set)?))
+            Any::Accelerators(Box::new(AcceleratorPlan::read(text, set)?))
         } else {
-            Any::Runs(Box::new(Study::read(path, set, context.registry)?))
+            Any::Runs(Box::new(Study::from_text(text.clone(), set, context.registry)?))
         })
     }
 
@@ -144,7 +155,7 @@ impl Any {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     // All plans are read before the first one runs, so that an error in the last one is reported at once.
-    let read = |path: &PathBuf| Any::read(path, &args.set, context);
+    let read = |plan: &Document| Any::read(plan, &args.set, context);
     let plans = args.plans.iter().map(read).collect::<Result<Vec<Any>>>()?;
     if let (Some(folder), true) = (&args.output, plans.len() > 1) {
         let given = format!("'{}' with {} plans", folder.display(), plans.len());
@@ -152,7 +163,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     for (at, plan) in plans.iter().enumerate() {
         if let Some(other) = plans[..at].iter().position(|other| other.name() == plan.name()) {
-            let both = format!("{} and {}", args.plans[other].display(), args.plans[at].display());
+            let both = format!("{} and {}", args.plans[other].name().display(), args.plans[at].name().display());
             let problem = format!("{both} are both named '{}'; each plan needs a folder of its own", plan.name());
             return Err(Error::Mismatch { problem });
         }
@@ -291,7 +302,7 @@ fn performed(study: &Study, how: &RunSettings, draw: Draw, context: &Context) ->
     if let Some(folder) = how.folder {
         findings.write(study, folder)?;
     }
-    summary(study, &done, &findings, how.format)?;
+    summary(study, &done, &findings, how.format, context)?;
     if how.format == Format::Table && !screen::is_wide() {
         context.print_message("--wide prints all columns");
     }
@@ -336,12 +347,12 @@ fn drawn(study: &Study, folder: &Path, context: &Context) -> Result<()> {
 const CELLS_MOST: usize = 12;
 
 /// Prints the results.
-fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> Result<()> {
+fn summary(study: &Study, done: &Done, findings: &Findings, format: Format, context: &Context) -> Result<()> {
     if format == Format::Json {
         let one = |(plan, runs): (&Plan, &Vec<RunSummary>)| print::summary_json(runs, &plan.axes());
         let all: Vec<serde_json::Value> = study.cells.iter().zip(&done.cells).flat_map(one).collect();
         let text = serde_json::to_string_pretty(&all).map_err(|error| Error::output("standard output", error))?;
-        return print::out(&(text + "\n"));
+        return context.out(&(text + "\n"));
     }
     let mut text = Printout::from(screen::paragraphs(&print::setting(study)));
     text += print::summary_table(study, &done.cells);
@@ -359,7 +370,7 @@ fn summary(study: &Study, done: &Done, findings: &Findings, format: Format) -> R
     let dims = done.cells.iter().flatten().next().map(|run| run.dims.clone()).unwrap_or_default();
     text += print::differences(study, findings, &dims);
     text += over_commit::footer(study, &done.cells);
-    print::out(&text.render(format))
+    context.out(&text.render(format))
 }
 
 /// Returns the path from a results folder to the folder of the plan. The path is relative, so that it remains valid if both folders are

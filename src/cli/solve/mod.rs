@@ -10,10 +10,11 @@ mod quota;
 mod table;
 mod whole;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::printout::Printout;
-use super::{Context, Format, print};
+use super::{Context, Format, document};
+use crate::document::Document;
 use crate::error::{Error, Result};
 use crate::fair::Instance;
 use crate::fair::quota::GroupInstance;
@@ -27,7 +28,7 @@ use outcome::Outcome;
 pub use plan::SolvePlan;
 
 /// Compute the static allocation of an instance under each policy
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 #[command(after_help = "Examples:
   plimsoll solve traces/instances/drf-example.toml
   plimsoll solve traces/instances/theorem-1.toml --policy asset --policy drf \\
@@ -65,11 +66,13 @@ or, with [[group]] instead of [[user]], quotas (docs/quota.md has all of it):
   lend = true                       # optional; false: keeps an unused min")]
 pub struct Args {
     /// The instance: a file in TOML or JSON, or - for standard input
-    instance: PathBuf,
+    #[arg(value_parser = document())]
+    instance: Document,
     /// A policy; may be given several times (default: every policy without parameters that has a static allocation)
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     whole: whole::Args,
     /// Draw the shares under each policy side by side, or the groups as buckets of water (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
@@ -79,6 +82,7 @@ pub struct Args {
     format: Format,
     // Last, since its heading applies to all options after it.
     #[command(flatten)]
+    #[serde(flatten)]
     quota: quota::Args,
 }
 
@@ -96,18 +100,20 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 }
 
 /// Returns the text of a plan with a table `[accelerators]`, or `None` if the file is an instance.
-fn accelerators(path: &Path) -> Result<Option<String>> {
+fn accelerators(instance: &Document) -> Result<Option<Place>> {
+    let Document::File(path) = instance else { return Ok(None) };
     if path.as_os_str() == "-" || path.extension().is_none_or(|extension| extension != "toml") {
         return Ok(None);
     }
     // Errors of an instance are reported by its reader.
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
-    let tree = Node::toml(&Place::whole_text(path, &text)).unwrap_or_default();
+    let text = Place::whole_text(path, text);
+    let tree = Node::toml(&text).unwrap_or_default();
     Ok(tree.get("accelerators").is_some().then_some(text))
 }
 
 /// Solves a plan with accelerators. Errors: an option for instances is given.
-fn of_accelerators(text: &str, args: &Args, context: &Context) -> Result<()> {
+fn of_accelerators(text: &Place, args: &Args, context: &Context) -> Result<()> {
     let whole = args.whole.given().then_some("--whole-tasks");
     let figure = args.figure.as_ref().map(|_| "--figure");
     if let Some(option) = whole.or(figure).or(args.quota.given()) {
@@ -115,7 +121,7 @@ fn of_accelerators(text: &str, args: &Args, context: &Context) -> Result<()> {
             format!("{option} is for an instance of [[user]]s or [[group]]s, and this plan has [accelerators]");
         return Err(Error::Mismatch { problem });
     }
-    super::accelerators::solve(&args.instance, text, &args.policies, args.format, context)
+    super::accelerators::solve(text, &args.policies, args.format, context)
 }
 
 /// A drawing, and its data.
@@ -164,11 +170,11 @@ fn users(instance: &Instance, args: &Args, draw: Option<&Paper>, context: &Conte
             // One object for one requested policy, a list otherwise.
             let value = if args.policies.len() == 1 { results.remove(0) } else { results.into() };
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))?;
+            context.out(&(text + "\n"))?;
         }
         format => {
             let tables: Printout = outcomes.iter().map(|outcome| table::table(instance, outcome)).collect();
-            print::out(&tables.render(format))?;
+            context.out(&tables.render(format))?;
         }
     }
     Ok(draw.map(|paper| comparison(instance, &outcomes, paper.width)))

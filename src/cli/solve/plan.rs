@@ -7,12 +7,13 @@ use serde::Deserialize;
 
 use super::super::printout::Printout;
 use super::super::static_plan::{self, StaticPlan};
-use super::super::{Context, Format, print};
+use super::super::{Context, Format};
 use super::{Args, answer, quota, whole};
 use crate::error::{Error, Result, each};
 use crate::fair::read::{self, Question};
 use crate::output::gallery::Drawn;
 use crate::output::portable::file_name;
+use crate::tree::Place;
 use crate::workload::Input;
 
 /// The plan file.
@@ -46,14 +47,14 @@ impl SolvePlan {
     /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Paths of instances are relative to the plan's folder.
     ///
     /// Errors: [`Error::Placed`] with line and column, and the errors of the instances.
-    pub fn read(path: &Path, text: &str, set: &[String], context: &Context) -> Result<SolvePlan> {
-        let folder = path.parent().unwrap_or(Path::new(""));
+    pub fn read(text: &Place, set: &[String], context: &Context) -> Result<SolvePlan> {
+        let folder = text.file().parent().unwrap_or(Path::new(""));
         let about = |file: &File| (file.name.clone(), file.question.clone());
         let check = |file: File| asked(file.solve, folder, context);
-        let (about, asked) = static_plan::read((path, text), (set, "solve.policies=[\"drf\"]"), check, about)?;
+        let (about, asked) = static_plan::read(text, (set, "solve.policies=[\"drf\"]"), check, about)?;
         let digest = |(_, _, args): &(String, Question, Args)| {
-            let name = args.instance.display().to_string();
-            Ok((name, Input::open(&folder.join(&args.instance))?.digest()?))
+            let name = args.instance.name().display().to_string();
+            Ok((name, Input::open(&folder.join(args.instance.name()))?.digest()?))
         };
         let inputs = asked.iter().map(digest).collect::<Result<_>>()?;
         Ok(SolvePlan { about: StaticPlan { inputs, ..about }, asked })
@@ -73,7 +74,7 @@ impl SolvePlan {
             let args = Args { format, ..args.clone() };
             if format != Format::Json {
                 let heading = format!("{}# {name}\n", if nth > 0 { "\n" } else { "" });
-                print::out(&Printout::from(heading).render(format))?;
+                context.out(&Printout::from(heading).render(format))?;
             }
             let drawing = answer(question, &args, Some(&self.about.paper), context)?;
             let caption = match question {
@@ -100,7 +101,7 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
     let mut asked = Vec::new();
     for (at, file) in solve.instances.iter().enumerate() {
         let question = || {
-            read::open(&folder.join(file)).map_err(|error| match error {
+            read::open(&folder.join(file).into()).map_err(|error| match error {
                 Error::Io { source, .. } => Error::io(file, source).of_key("solve.instances").item(at),
                 other => other,
             })
@@ -108,7 +109,7 @@ fn asked(solve: Section, folder: &Path, context: &Context) -> Result<Vec<(String
         // The name of the instance's figure, without the extension.
         let stem = file_name(&file.file_stem().unwrap_or_default().to_string_lossy());
         let args = |policies: &[String], quota| Args {
-            instance: file.clone(),
+            instance: file.clone().into(),
             policies: policies.to_vec(),
             whole: whole::Args::default(),
             figure: None,

@@ -8,23 +8,23 @@ use crate::fair::{FillingRoom, Instance, Mechanism, OnBlocked, ServingKey, Ties}
 use crate::policy::Registry;
 
 /// Whole tasks instead of divisible ones.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default, serde::Deserialize)]
 #[group(skip)]
 pub struct Args {
     /// Serve whole tasks one by one in the policy's order; ceei and bmf serve the user furthest below its target
     #[arg(long)]
     whole_tasks: bool,
     /// The rule when the next user's task does not fit [default: skip]
-    #[arg(long, value_parser = named(OnBlocked::ALL), requires = "whole_tasks", value_name = "RULE")]
+    #[arg(long, value_parser = named(OnBlocked::ALL), value_name = "RULE")]
     on_blocked: Option<OnBlocked>,
     /// Order among equal users [default: least-recently-served]
-    #[arg(long, value_parser = named(Ties::ALL), requires = "whole_tasks", value_name = "RULE")]
+    #[arg(long, value_parser = named(Ties::ALL), value_name = "RULE")]
     ties: Option<Ties>,
     /// Compare the allocations that users would have with one more task (SequentialMinMax under drf)
-    #[arg(long, requires = "whole_tasks")]
+    #[arg(long)]
     post: bool,
     /// Fill one machine after the other, as in the DRF paper's theorem 7
-    #[arg(long, requires = "whole_tasks")]
+    #[arg(long)]
     each_machine: bool,
 }
 

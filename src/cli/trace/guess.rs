@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::save::check_output;
-use crate::cli::{Context, print};
+use crate::cli::Context;
 use crate::error::Result;
 use crate::output::file::write_whole;
 use crate::trace_import::guess;
@@ -32,7 +32,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let inputs = args.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>>>()?;
     let text = guess(&inputs)?;
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        None => print::out(&text),
+        None => context.out(&text),
         Some(path) => {
             write_whole(path, text.as_bytes())?;
             let questions = text

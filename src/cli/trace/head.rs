@@ -54,5 +54,5 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let shown: Vec<usize> = (0..columns.len()).filter(|&at| needed.contains(&columns[at])).collect();
     let pick = |row: &[String]| -> Vec<String> { shown.iter().map(|&at| row[at].clone()).collect() };
     let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
-    print::out(&print::aligned(&pick(&names), &rows.iter().map(|row| pick(row)).collect::<Vec<_>>()).text())
+    context.out(&print::aligned(&pick(&names), &rows.iter().map(|row| pick(row)).collect::<Vec<_>>()).text())
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::save::{SaveTarget, check_output, save};
 use super::watched::Watched;
 use super::{Opened, RowOptions, report};
-use crate::cli::{Context, print};
+use crate::cli::Context;
 use crate::error::{Error, Result, did_you_mean};
 use crate::output::file::write_whole;
 use crate::rows::read_text;
@@ -80,7 +80,7 @@ fn listed() -> String {
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(name) = &args.print_map {
-        return print::out(find_shipped("--print-map", name, &[])?.text);
+        return context.out(find_shipped("--print-map", name, &[])?.text);
     }
     let target = SaveTarget::parse(args.output.as_deref())?;
     check_output(

@@ -8,7 +8,7 @@ mod import;
 mod load;
 mod report;
 mod save;
-mod stats;
+pub mod stats;
 mod validate;
 mod watched;
 
@@ -49,7 +49,7 @@ enum Verb {
 }
 
 /// The options for reading the rows of a trace.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 pub struct RowOptions {
     #[arg(
         long,
@@ -70,6 +70,13 @@ pub struct RowOptions {
     /// Change a parameter of a public format, such as swim.map_bytes=134217728 or swf.memory=job; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+impl Args {
+    /// Creates the arguments of `trace stats`.
+    pub fn stats(args: stats::Args) -> Args {
+        Args { verb: Verb::Stats(args) }
+    }
 }
 
 impl RowOptions {

@@ -12,7 +12,7 @@ use crate::cli::print::aligned;
 use crate::cli::printout::Printout;
 use crate::cli::screen::Grid;
 use crate::cli::screen::paragraphs;
-use crate::cli::{Context, Format, Stop, print};
+use crate::cli::{Context, Format, Stop};
 use crate::error::{Error, Result, nearest};
 use crate::experiment::Supply;
 use crate::output::numbers::number;
@@ -20,7 +20,7 @@ use crate::workload::curves::{curves, published_curves};
 use crate::workload::summary::{Marginal, Published, Quantiles, Summary, published, summarise};
 
 /// Describe a trace or the output of a generator, beside published distributions
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, serde::Deserialize)]
 #[command(after_help = "For the generator facebook the published distributions are shown beside those
 of the generated trace.
 
@@ -36,6 +36,7 @@ pub struct Args {
     #[arg(value_name = "TRACE|GENERATOR", required_unless_present = "plan")]
     trace: Option<PathBuf>,
     #[command(flatten)]
+    #[serde(flatten)]
     rows: RowOptions,
     /// Take a generator's parameters from the [workload] table of this plan
     #[arg(long, value_name = "PLAN.toml")]
@@ -109,9 +110,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Json => {
             let text =
                 serde_json::to_string_pretty(&shown.json()).map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))?;
+            context.out(&(text + "\n"))?;
         }
-        format => print::out(&shown.text().render(format))?,
+        format => context.out(&shown.text().render(format))?,
     }
     if let Some(folder) = &args.figure {
         let measured = curves(&mut subject.source(&context.stop)?)?;

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::load::{self, ResourceLoad};
 use super::{Opened, RowOptions, figures, report};
-use crate::cli::print;
 use crate::cli::printout::Printout;
 use crate::cli::screen::paragraphs;
 use crate::cli::{Context, Format};
@@ -75,9 +74,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Json => {
             let text = serde_json::to_string_pretty(&report.json())
                 .map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))
+            context.out(&(text + "\n"))
         }
-        format => print::out(&report.text().render(format)),
+        format => context.out(&report.text().render(format)),
     }?;
     report.warnings().iter().for_each(|warning| context.warn(warning));
     if let (Some(folder), Some(profile)) = (&args.figure, &report.profile) {

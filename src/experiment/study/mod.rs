@@ -22,6 +22,7 @@ use super::changes::{parse_change, put_at};
 use super::observe::StudyRun;
 use super::plan::{Plan, PlanFile};
 use super::workload::WorkloadPlan;
+use crate::document::Document;
 use crate::error::{Error, Result};
 use crate::output::folder::of_cell;
 use crate::output::receipt::{Receipt, ReceiptState};
@@ -74,7 +75,13 @@ impl Study {
     ///
     /// Paths in the plan are relative to its folder. Errors: [`Error::Placed`] with line and column, the key, and the accepted values.
     pub fn read(path: &Path, set: &[String], registry: &Registry) -> Result<Study> {
-        let (sources, mut tree) = Sources::read(path)?;
+        Study::from_text(Document::File(path.to_owned()).read()?, set, registry)
+    }
+
+    /// Reads and validates a plan from its text. Paths in it are relative to the folder of the text's name. Errors: as [`Study::read`].
+    pub fn from_text(text: Place, set: &[String], registry: &Registry) -> Result<Study> {
+        let path = text.file().to_owned();
+        let (sources, mut tree) = Sources::read(text)?;
         let mut swept = tree.take_entry(SWEEP);
         let mut sweep = swept.as_ref().map_or(Ok(Sweep::default()), |swept| Sweep::read(swept, &sources))?;
         for change in set {
@@ -98,7 +105,7 @@ impl Study {
         let names = names(&cells);
         let kinds = sweep.kinds();
         let plan = |(cell, name): (&SweepCell, &String)| {
-            let plan = cell.resolve(&tree).and_then(|tree| read(&tree, cell, path, registry));
+            let plan = cell.resolve(&tree).and_then(|tree| read(&tree, cell, &path, registry));
             let plan = plan.map_err(|error| cell.named(error, name))?;
             let axes = cell.values.iter().map(|(name, value)| (column(name), constant(kinds[name], value)));
             Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })

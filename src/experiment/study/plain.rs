@@ -1,8 +1,6 @@
 //! Plans without runs, which have a table `[failover]`, `[check]` or `[solve]`. They are read from their text, errors have locations, and
 //! the figure requests are separated.
 
-use std::path::Path;
-
 use serde::de::DeserializeOwned;
 
 use super::canonical;
@@ -26,8 +24,8 @@ impl Plain {
     /// Reads a plan; `set` has `key=value` changes that are applied first, such as `example`.
     ///
     /// Errors: [`Error::Placed`] with line and column, also for `[[figure]]`, because such plans define their own figures.
-    pub fn read(path: &Path, text: &str, set: &[String], example: &str) -> Result<Plain> {
-        let mut tree = Node::toml(&Place::whole_text(path, text))?;
+    pub fn read(text: &Place, set: &[String], example: &str) -> Result<Plain> {
+        let mut tree = Node::toml(text)?;
         set.iter().try_for_each(|change| apply(&mut tree, change, example))?;
         if let Some(figure) = tree.get(KEYS[0]) {
             let problem = "this kind of plan has fixed figures; [figures] sets their width";

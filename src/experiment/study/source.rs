@@ -31,10 +31,10 @@ impl Sources {
     /// replace those of earlier includes. Tables are merged key by key; every other value is replaced as a whole.
     ///
     /// Errors: [`Error::Io`], [`Error::Placed`] with line and column.
-    pub fn read(path: &Path) -> Result<(Sources, Node)> {
-        let mut reader = PlanReader::default();
-        reader.add(path, &mut Vec::new())?;
-        let Some(read) = reader.read.remove(path) else { return Ok(Default::default()) };
+    pub fn read(text: Place) -> Result<(Sources, Node)> {
+        let (mut reader, path) = (PlanReader::default(), text.file().to_owned());
+        reader.add(text, &mut Vec::new())?;
+        let Some(read) = reader.read.remove(&path) else { return Ok(Default::default()) };
         Ok((Sources(read.files.into_iter().map(|at| reader.texts[at].clone()).collect()), read.table))
     }
 
@@ -64,18 +64,18 @@ struct Read {
 }
 
 impl PlanReader {
-    /// Reads a file and its includes; `above` are the files that include it.
-    fn add(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<()> {
-        let text = Place::whole_text(path, read_text(path)?);
+    /// Reads the text of a file, and its includes; `above` are the files that include it.
+    fn add(&mut self, text: Place, above: &mut Vec<PathBuf>) -> Result<()> {
+        let path = text.file().to_owned();
         let table = Node::toml(&text)?;
         let at = self.texts.len();
         self.texts.push(text);
         self.count(at, self.texts[at].text().len())?;
-        above.push(path.to_owned());
+        above.push(path.clone());
         let read = self.include(at, table, above)?;
         above.pop();
         self.count(at, read.files[1..].iter().map(|&at| self.texts[at].text().len()).sum())?;
-        self.read.insert(path.to_owned(), read);
+        self.read.insert(path, read);
         Ok(())
     }
 
@@ -111,7 +111,8 @@ impl PlanReader {
                 return Err(wrong(&too_deep));
             }
             if !self.read.contains_key(&file) {
-                self.add(&file, above).map_err(|error| match error {
+                let text = read_text(&file).map(|text| Place::whole_text(&file, text));
+                text.and_then(|text| self.add(text, above)).map_err(|error| match error {
                     Error::Io { path, source } => wrong(&format!("{}: {source}", path.display())),
                     other => other,
                 })?;
@@ -137,6 +138,10 @@ mod tests {
     use super::*;
     use crate::tree::steps;
 
+    fn read(path: &Path) -> Result<(Sources, Node)> {
+        Sources::read(Place::whole_text(path, read_text(path)?))
+    }
+
     fn written(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("a temporary folder");
         for (name, text) in files {
@@ -152,7 +157,7 @@ mod tests {
             ("b.toml", "y = 2\nz = 2\n[t]\nq = 2\n"),
             ("plan.toml", "include = [\"a.toml\", \"b.toml\"]\nz = 3\nlist = [9]\n[t]\nr = 3\n"),
         ]);
-        let (_, table) = Sources::read(&dir.path().join("plan.toml")).expect("three files");
+        let (_, table) = read(&dir.path().join("plan.toml")).expect("three files");
         let expected = "list = [9]\nx = 1\ny = 2\nz = 3\n\n[t]\np = 1\nq = 2\nr = 3\n";
         assert_eq!(
             table.plain().expect("TOML").to_string(),
@@ -174,7 +179,7 @@ mod tests {
             ("outer.toml", "include = \"broken.toml\"\n"),
             ("broken.toml", "a = 1\nb = = 2\n"),
         ]);
-        let said = |name: &str| Sources::read(&dir.path().join(name)).expect_err(name).to_string();
+        let said = |name: &str| read(&dir.path().join(name)).expect_err(name).to_string();
         assert!(said("self.toml").contains("line 1, column 11: include: 'self.toml' includes itself"));
         assert!(said("gone.toml").contains("gone.toml: line 2") && said("gone.toml").contains("nowhere.toml"));
         assert!(said("number.toml").contains("a plan's file name"));
@@ -195,9 +200,9 @@ mod tests {
         files.extend((0..1100).map(|n| (format!("many{n}.toml"), format!("m{n} = 1\n"))));
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
         let dir = written(&files);
-        let (sources, table) = Sources::read(&dir.path().join("0.toml")).expect("a diamond");
+        let (sources, table) = read(&dir.path().join("0.toml")).expect("a diamond");
         assert_eq!((sources.0.len(), table.entries().len()), (14, 14));
-        let many = Sources::read(&dir.path().join("many.toml")).expect_err("too many").to_string();
+        let many = read(&dir.path().join("many.toml")).expect_err("too many").to_string();
         assert!(many.contains("more than 1000 files or 64 MiB"), "{many}");
     }
 
@@ -206,7 +211,7 @@ mod tests {
     fn a_device_is_no_plan() {
         let dir = written(&[("zero.toml", "include = \"/dev/zero\"\n")]);
         for path in [dir.path().join("zero.toml"), PathBuf::from("/dev/zero")] {
-            let message = Sources::read(&path).expect_err("a device").to_string();
+            let message = read(&path).expect_err("a device").to_string();
             assert!(message.contains("/dev/zero: is no regular file"), "{message}");
         }
     }

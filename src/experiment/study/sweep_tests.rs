@@ -6,7 +6,7 @@ fn read(text: &str) -> Result<Sweep> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join("plan.toml");
     std::fs::write(&path, text).expect("a temporary file is writable");
-    let (sources, mut table) = Sources::read(&path)?;
+    let (sources, mut table) = Sources::read(crate::document::Document::File(path).read()?)?;
     table.take_entry(SWEEP).map_or(Ok(Sweep::default()), |sweep| Sweep::read(&sweep, &sources))
 }
 

@@ -143,6 +143,38 @@ impl Node {
         at.place.clone()
     }
 
+    /// Returns the path of the innermost key or value at a place; `None` for the place of the whole tree.
+    pub(super) fn path_to(&self, place: &Place) -> Option<String> {
+        // A document without a header has an empty place.
+        if place.text().is_empty() {
+            return None;
+        }
+        let mut found = None;
+        self.visit_paths(String::new(), &mut |path, other| {
+            let length = other.text().len();
+            if other.covers(place) && found.as_ref().is_none_or(|&(least, _)| length <= least) {
+                found = Some((length, path.to_owned()));
+            }
+        });
+        found.map(|(_, path)| path)
+    }
+
+    /// Calls `visit` with the path and the place of each key and value below this node, outer ones first.
+    fn visit_paths(&self, path: String, visit: &mut impl FnMut(&str, &Place)) {
+        for Entry { key, place, node } in self.entries() {
+            let key = if key.contains(['.', '[', ' ']) { format!("\"{key}\"") } else { key.clone() };
+            let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+            visit(&path, place);
+            visit(&path, &node.place);
+            node.visit_paths(path, visit);
+        }
+        for (at, item) in self.list().unwrap_or_default().iter().enumerate() {
+            let path = format!("{path}[{at}]");
+            visit(&path, &item.place);
+            item.visit_paths(path, visit);
+        }
+    }
+
     /// Adds line and column to an error about a key.
     pub fn locate(&self, error: Error) -> Error {
         match path_of(&error) {

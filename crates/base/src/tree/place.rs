@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Node;
 use crate::error::Error;
 
 /// A text and its name.
@@ -12,6 +13,8 @@ use crate::error::Error;
 struct TextSource {
     name: PathBuf,
     text: String,
+    /// Whether the text was generated from a value; its lines mean nothing to the caller.
+    is_generated: bool,
 }
 
 /// A place in a text: a range of bytes, or the whole text.
@@ -24,7 +27,12 @@ pub struct Place {
 impl Place {
     /// Creates the place of a whole text, which messages call `name`.
     pub fn whole_text(name: impl Into<PathBuf>, text: impl Into<String>) -> Place {
-        Place { source: Arc::new(TextSource { name: name.into(), text: text.into() }), span: None }
+        Place { source: Arc::new(TextSource { name: name.into(), text: text.into(), is_generated: false }), span: None }
+    }
+
+    /// Creates the place of a whole text in TOML that was generated from a value. Messages have keys instead of lines and columns.
+    pub fn generated_text(name: impl Into<PathBuf>, text: impl Into<String>) -> Place {
+        Place { source: Arc::new(TextSource { name: name.into(), text: text.into(), is_generated: true }), span: None }
     }
 
     /// Returns the place of these bytes of the text.
@@ -35,6 +43,11 @@ impl Place {
     /// Returns the same file with an unknown position.
     pub(super) fn unknown(&self) -> Place {
         Place { source: self.source.clone(), span: None }
+    }
+
+    /// Returns whether the text was generated from a value.
+    pub(super) fn is_generated(&self) -> bool {
+        self.source.is_generated
     }
 
     /// Returns the name of the file.
@@ -76,10 +89,18 @@ impl Place {
     }
 
     /// Returns a message about this place: with file, line and column (both from 1) if they are known, and the line itself with marks
-    /// below.
+    /// below. In a generated text, the message has the key instead, such as `workload.class[0].demand`.
     pub fn marked(&self, problem: &str) -> String {
         let file = self.source.name.display();
         let Some(span) = &self.span else { return format!("{file}: {problem}") };
+        if self.is_generated() {
+            let key = Node::toml(&self.unknown()).ok().and_then(|tree| tree.path_to(self));
+            return match key {
+                Some(key) if problem.starts_with(&format!("{key}: ")) => problem.to_owned(),
+                Some(key) => format!("{key}: {problem}"),
+                None => format!("{file}: {problem}"),
+            };
+        }
         let text = &self.source.text;
         let start = self.boundary(span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -131,5 +152,18 @@ mod tests {
         assert_eq!(whole.wrong("", "wrong").to_string(), "p.toml: wrong");
         assert!(whole.covers(&whole.at(3..4)) && whole.at(1..5).covers(&whole.at(3..4)));
         assert!(!whole.at(3..4).covers(&whole) && !whole.covers(&Place::whole_text("p.toml", "a = 1")));
+    }
+
+    #[test]
+    fn a_place_in_a_generated_text_is_shown_as_its_key() {
+        let text = "name = \"x\"\n[[a.b]]\nc = 1\n[[a.b]]\nc = 2\nd = [3, { \"e.f\" = 4 }]\n";
+        let tree = Node::toml(&Place::generated_text("<plan>", text)).expect("TOML");
+        let said = |path: &str| tree.place_of(&crate::tree::steps(path)).wrong("", "wrong").to_string();
+        for path in ["name", "a.b[1].c", "a.b[1].d[0]", "a.b[1].d[1].\"e.f\""] {
+            assert_eq!(said(path), format!("{path}: wrong"));
+        }
+        assert_eq!(said("nothing"), "<plan>: wrong");
+        let of_key = tree.place_of(&crate::tree::steps("a.b[0].c")).wrong("a.b[0].c", "wrong");
+        assert_eq!(of_key.to_string(), "a.b[0].c: wrong");
     }
 }

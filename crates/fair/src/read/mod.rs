@@ -11,8 +11,8 @@ use std::path::Path;
 
 use super::quota::GroupInstance;
 use super::{Exact, Instance, User};
+use plimsoll_base::document::Document;
 use plimsoll_base::error::{Error, Result, nearest};
-use plimsoll_base::rows::read_input;
 use plimsoll_base::tree::{Entry, Node, Place, Value, brief};
 
 /// The problem that an instance states: the number of tasks of each user, or the quota of each group.
@@ -25,9 +25,8 @@ pub enum Question {
 }
 
 /// Reads the instance in a file, or from standard input for `-`. Errors: those of [`read_input`] and [`parse`].
-pub fn open(path: &Path) -> Result<Question> {
-    let (name, text) = read_input(path)?;
-    parse(&name, &text)
+pub fn open(document: &Document) -> Result<Question> {
+    read(&document.read_input()?)
 }
 
 /// Reads an instance from text. The extension of `name` determines whether the text is JSON or TOML; for other extensions the content
@@ -35,8 +34,11 @@ pub fn open(path: &Path) -> Result<Question> {
 ///
 /// Errors: [`Error::Placed`] with the name, the place if it is known, the problem, and the accepted values.
 pub fn parse(name: &Path, text: &str) -> Result<Question> {
-    let whole = Place::whole_text(name, text.strip_prefix('\u{feff}').unwrap_or(text));
-    let tree = Node::document(&whole)?;
+    read(&Place::whole_text(name, text.strip_prefix('\u{feff}').unwrap_or(text)))
+}
+
+fn read(whole: &Place) -> Result<Question> {
+    let tree = Node::document(whole)?;
     question(&tree).map_err(|error| match error {
         Error::Placed { .. } => error,
         // An error from the construction of the instance, without a place.

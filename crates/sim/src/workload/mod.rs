@@ -42,7 +42,7 @@ pub use selected::Selected;
 pub use services::{Service, WithServices};
 pub use shared::{Replayed, SharedRows};
 pub use trace::{CsvTrace, Input, RowParser, TraceField, describe};
-pub use unknown::{describe_encoding, require_canonical};
+pub use unknown::{describe_encoding, guess_command, require_canonical};
 pub use whole::{InMemory, Quality, Workload};
 
 use plimsoll_base::checkpoint::Checkpoint;

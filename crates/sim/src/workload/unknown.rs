@@ -103,7 +103,7 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Returns the advice for a log in another format: the commands that import it.
-pub(super) fn guess_command(path: &Path) -> String {
+pub fn guess_command(path: &Path) -> String {
     let name = path.display().to_string();
     let name = if name == "standard input" { "-".to_owned() } else { name };
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+=:@%,".contains(&byte));

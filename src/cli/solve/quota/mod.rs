@@ -3,7 +3,7 @@
 mod draw;
 mod show;
 
-use super::super::{Context, Format, named, print};
+use super::super::{Context, Format, named};
 use crate::error::{Error, Result};
 use crate::fair::quota::{GroupAllocation, GroupInstance, Method, Overcommit, Quota, Rounding, Variant};
 use crate::output::paper::Paper;
@@ -12,7 +12,7 @@ use crate::output::paper::Paper;
 pub const POLICY: &str = "quota";
 
 /// How runtime quotas are computed, for an instance of groups.
-#[derive(clap::Args, Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default, serde::Deserialize)]
 #[command(next_help_heading = "Quota groups")]
 #[group(skip)]
 pub struct Args {
@@ -98,10 +98,10 @@ pub fn run(
         Format::Json => {
             let value = show::json(instance, &allocation, &rules);
             let text = serde_json::to_string_pretty(&value).map_err(|error| Error::output("standard output", error))?;
-            print::out(&(text + "\n"))?;
+            context.out(&(text + "\n"))?;
         }
         format => {
-            print::out(&show::table(instance, &allocation, &rules).render(format))?;
+            context.out(&show::table(instance, &allocation, &rules).render(format))?;
         }
     }
     Ok(draw.map(|paper| {
