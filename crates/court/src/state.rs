@@ -124,7 +124,7 @@ const OF_WORKLOAD: [&str; 15] = [
 ];
 const OF_EXPECTATION: [&str; 5] = ["policy", "verdict", "launched", "evicted", "rounds"];
 
-/// Reads a state from a file, or from standard input for `-`. Errors: those of [`read_input`] and [`parse`].
+/// Reads a state from a file, or from standard input for `-`. Errors: those of [`Document::read_input`] and [`parse`].
 pub fn open(document: &Document) -> Result<State> {
     read(&document.read_input()?)
 }

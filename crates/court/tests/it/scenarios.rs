@@ -20,7 +20,7 @@ fn every_scenario_comes_out_as_it_says() {
     let registry = Registry::new(BUILT_IN);
     let (mut wrong, mut judged) = (Vec::new(), 0);
     for path in files() {
-        let state = open(&path).unwrap_or_else(|error| panic!("{error}"));
+        let state = open(&path.clone().into()).unwrap_or_else(|error| panic!("{error}"));
         assert!(!state.about.is_empty() && !state.source.is_empty(), "{} has no description or source", path.display());
         assert!(!state.expectations.is_empty(), "{} has no expectation", path.display());
         for expected in &state.expectations {

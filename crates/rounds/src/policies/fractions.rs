@@ -13,8 +13,8 @@ use crate::mechanism::Targets;
 
 /// The largest number of classes of identical jobs in a program with a column per pair of classes.
 ///
-/// The cost of that program grows with the cube of the classes. It returns the center of its optima. Published results depend on it,
-/// so the limit is above the number of classes of all published runs.
+/// The cost of that program grows with the cube of the classes. It returns the center of its optima, on which published results
+/// depend, so programs up to this size keep it.
 pub(super) const DISTINCT: usize = 300;
 
 /// The fractions of time of the active jobs, before rounding.
@@ -100,13 +100,12 @@ impl Model<'_> {
             classes[class as usize].count += 1.0;
             class_of.push(class);
         }
-        // Without a certificate the slow program decides.
-        if self.packing
-            && self.value.is_none()
-            && classes.len() > DISTINCT
-            && let Ok(fractions) = self.solve_by_kind(view)
-        {
-            return Ok(fractions);
+        if self.packing && self.value.is_none() && classes.len() > DISTINCT {
+            match self.solve_by_kind(view) {
+                // Without a certificate the slow program decides.
+                Err(Error::NotConverged { .. }) => {}
+                solved => return solved,
+            }
         }
         let mut columns = Vec::new();
         // The position of the columns of each class alone, and of each pair of classes.
@@ -133,7 +132,8 @@ impl Model<'_> {
                 let mut positions = vec![u32::MAX; n];
                 for j in 0..n {
                     let (a, b) = (view.jobs[job].kind, view.jobs[partner].kind);
-                    let Some(pair) = view.rates.pair(a, b, j) else { continue };
+                    let pair = view.rates.pair(a, b, j).filter(|_| view.capacity[j] > 0);
+                    let Some(pair) = pair else { continue };
                     positions[j] = columns.len() as u32;
                     let same = other == class;
                     let times = if same { count - 1.0 } else { classes[other].count };
@@ -185,7 +185,8 @@ impl Model<'_> {
 impl Model<'_> {
     /// Solves a program with pairs of many distinct jobs: jobs with equal label and scale are one kind (`lp/aggregate`).
     ///
-    /// Errors: bounds of the level that differ by more than the accepted error.
+    /// Errors: [`Error::NotConverged`]; also for bounds of the level that differ by more than the accepted error, and for a job below its
+    /// required rate.
     pub(super) fn solve_by_kind(&self, view: &View<'_>) -> Result<Fractions> {
         let (m, n) = (view.jobs.len(), view.capacity.len());
         let mut index: HashMap<(u64, u32), usize> = HashMap::new();
@@ -217,6 +218,7 @@ impl Model<'_> {
                 for (other, partners) in members[..=kind].iter().enumerate() {
                     let partner = &view.jobs[partners[0] as usize];
                     if partner.scale == scale
+                        && view.capacity[j] > 0
                         && let Some(pair) = view.rates.pair(view.jobs[job].kind, partner.kind, j)
                     {
                         let (first, second) = ((own, pair.first.per_s), Some((other as u32, pair.second.per_s)));
@@ -232,8 +234,11 @@ impl Model<'_> {
         };
         let feasible = program.kinds.iter().flatten().zip(solved.rates.iter().flatten()).all(reached);
         let gap = solved.gap.relative();
-        if gap.is_nan() || gap > self.accepted || !feasible {
-            let problem = format!("the bounds of the level are {} and {}", solved.gap.below, solved.gap.above);
+        if gap.is_nan() || gap.abs() > self.accepted || !feasible {
+            let problem = match feasible {
+                true => format!("the bounds of the level are {} and {}", solved.gap.below, solved.gap.above),
+                false => "a job is below its required rate".to_owned(),
+            };
             return Err(Error::NotConverged { solver: "program over kinds".to_owned(), problem });
         }
         let of = |job: KindJob| members[job.0 as usize][job.1 as usize];

@@ -2,7 +2,8 @@
 //!
 //! The optimum `T` satisfies `sum_j T_ij x_ij >= N_i / T`: a max-min program in `1 / T`. The published program bisects `T` in [100, 10^6] s
 //! until the bounds differ by 5 % and returns a feasible point of the last feasible `T`. [`makespan`] returns the `T` of the same bisection,
-//! decided with the exact optimum, and the center of the feasible points. With a gap of 0 it returns the optimum.
+//! decided with the exact optimum, and the center of the feasible points (with pairs of very many distinct jobs: a feasible point). With a
+//! gap of 0 it returns the optimum.
 
 use plimsoll_base::error::Result;
 

@@ -12,7 +12,7 @@ pub(super) const LOOSE: f64 = 1e-3;
 /// The largest accepted error of a solution. The certificate decides about the result.
 const ACCEPTED: f64 = 1e-6;
 
-/// Returns the rows of each kind for all its jobs and for its job with the largest requirement.
+/// Returns the rows of each kind for all its jobs and for its job with the largest slope.
 pub(super) fn first_cuts(program: &KindProgram) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for (kind, needs) in program.kinds.iter().enumerate() {
