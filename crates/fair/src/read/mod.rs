@@ -24,7 +24,7 @@ pub enum Question {
     Groups(GroupInstance),
 }
 
-/// Reads the instance in a file, or from standard input for `-`. Errors: those of [`read_input`] and [`parse`].
+/// Reads the instance in a file, or from standard input for `-`. Errors: those of [`Document::read_input`] and [`parse`].
 pub fn open(document: &Document) -> Result<Question> {
     read(&document.read_input()?)
 }

@@ -13,8 +13,8 @@ use crate::mechanism::Targets;
 
 /// The largest number of classes of identical jobs in a program with a column per pair of classes.
 ///
-/// The cost of that program grows with the cube of the classes. It returns the center of its optima, on which published results
-/// depend, so programs up to this size keep it.
+/// The cost of that program grows with the cube of the classes. Its result is the center of the optima. Published results depend on this
+/// center, so programs up to this size keep it.
 pub(super) const DISTINCT: usize = 300;
 
 /// The fractions of time of the active jobs, before rounding.
