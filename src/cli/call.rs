@@ -99,7 +99,7 @@ impl Call {
     ///
     /// Errors: a [`WrongCall`] that names the argument, the value and the accepted names or values.
     pub fn new(name: &str, given: Arguments, options: Arguments) -> Result<Call, WrongCall> {
-        let mut reader = Reader { name, given, options };
+        let mut reader = ArgumentReader { name, given, options };
         let quiet = match reader.given.iter().position(|(name, _)| name == "quiet") {
             None => false,
             Some(at) => match reader.given.remove(at).1 {
@@ -172,7 +172,7 @@ impl Spelling {
 }
 
 /// The arguments of a call before they are read.
-struct Reader<'a> {
+struct ArgumentReader<'a> {
     name: &'a str,
     given: Arguments,
     options: Arguments,
@@ -187,7 +187,7 @@ fn keyword(arg: &Arg) -> String {
     }
 }
 
-impl Reader<'_> {
+impl ArgumentReader<'_> {
     /// Reads the arguments of the command. Returns them with the command line and the spelling of the options.
     fn read<A: clap::Args + DeserializeOwned>(
         &mut self,

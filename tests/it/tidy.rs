@@ -254,6 +254,7 @@ fn the_plan_speaks_of_modules_that_exist_or_are_planned() {
             "main",
             "cli",
             "checkpoint",
+            "document",
             "column",
             "units",
             "error",

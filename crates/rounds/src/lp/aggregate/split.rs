@@ -83,14 +83,14 @@ pub(super) fn violated(
 }
 
 /// The time of each job of a kind on columns; of a pair inside the kind the job's own time.
-pub(super) type Shares = Vec<Vec<(usize, f64)>>;
+pub(super) type KindShares = Vec<Vec<(usize, f64)>>;
 
 /// Divides the time of each kind among its jobs.
 ///
 /// The required rates of a kind are increased in proportion as far as its profile permits. Then each job, in descending order of its required
 /// rate, takes the connected unit of the profile that has this rate as its mean (Horvath, Lam and Sethi 1977): all conditions stay true
 /// for the other jobs. Jobs with equal requirements receive the mean of their times.
-pub(super) fn shares(program: &KindProgram, x: &[f64], level: f64) -> Vec<Shares> {
+pub(super) fn shares(program: &KindProgram, x: &[f64], level: f64) -> Vec<KindShares> {
     let divide = |(kind, order): (usize, &Vec<Segment>)| {
         let needs = sorted_needs(program, kind, level);
         let (mut required, mut factor) = (0.0, f64::INFINITY);
@@ -103,7 +103,7 @@ pub(super) fn shares(program: &KindProgram, x: &[f64], level: f64) -> Vec<Shares
         profile.retain(|segment| segment.length > 0.0);
         let used: f64 = profile.iter().map(|segment| segment.length).sum();
         profile.push(Segment { column: UNUSED, rate: 0.0, length: (needs.len() as f64 - used).max(0.0) });
-        let mut shares: Shares = vec![Vec::new(); needs.len()];
+        let mut shares: KindShares = vec![Vec::new(); needs.len()];
         for &(need, at) in &needs {
             let rate = if factor.is_finite() { need * factor } else { 0.0 };
             shares[at] = take_unit(&mut profile, rate);
@@ -168,7 +168,7 @@ fn take_unit(profile: &mut Vec<Segment>, rate: f64) -> Vec<(usize, f64)> {
 }
 
 /// Gives jobs of equal requirements the mean of their times.
-fn average(needs: &[(f64, usize)], shares: &mut Shares) {
+fn average(needs: &[(f64, usize)], shares: &mut KindShares) {
     for group in needs.chunk_by(|a, b| a.0 == b.0).filter(|group| group.len() > 1) {
         let mut sum: Vec<(usize, f64)> = group.iter().flat_map(|&(_, at)| std::mem::take(&mut shares[at])).collect();
         sum.sort_by_key(|part| part.0);
@@ -189,7 +189,7 @@ pub(super) struct Violation {
 }
 
 /// Returns the jobs that have more than half of the time of pairs inside their kind, by kind and position.
-pub(super) fn violations(program: &KindProgram, shares: &[Shares]) -> Vec<Violation> {
+pub(super) fn violations(program: &KindProgram, shares: &[KindShares]) -> Vec<Violation> {
     let mut total = vec![0.0; program.columns.len()];
     shares.iter().flatten().flatten().for_each(|&(column, time)| total[column] += time);
     let mut found = Vec::new();
@@ -206,7 +206,7 @@ pub(super) fn violations(program: &KindProgram, shares: &[Shares]) -> Vec<Violat
 /// Forms pairs of jobs. `origin` has the jobs of each kind of the refined `program`; rates are those of `original`.
 pub(super) fn allocation(
     program: &KindProgram,
-    shares: &[Shares],
+    shares: &[KindShares],
     origin: &[Vec<KindJob>],
     original: &KindProgram,
 ) -> KindSolution {
