@@ -8,8 +8,7 @@ use super::progress::Bar;
 use super::{Context, stored};
 use crate::engine::WatchedJobs;
 use crate::error::{Error, Result};
-use crate::experiment::page::read_module;
-use crate::experiment::{self, Progress, RepeatedRun, StudyRun, check_repeated, policy_meaning};
+use crate::experiment::{Progress, RepeatedRun, StudyRun, check_repeated, policy_meaning};
 use crate::output::folder::StudyRecord;
 use crate::output::folder::lock_there;
 use crate::output::html::{JobStory, SimulatorData};
@@ -19,6 +18,7 @@ use crate::output::paper::Paper;
 use crate::output::requests::{Requests, Whole};
 use crate::output::schema::Table;
 use crate::output::{files, gallery, overview, page};
+use crate::page::read_module;
 
 /// Rewrite the HTML report of a results folder, with its figures, from its tables
 #[derive(clap::Args, Debug, serde::Deserialize)]
@@ -120,7 +120,7 @@ fn simulator(folder: &Path, engine: Option<&Path>, context: &Context) -> Result<
     let study = stored::study(folder, context)?;
     let stop = context.stop.clone();
     let mut heartbeat = || stop.check();
-    experiment::page::simulator(&study, results, &module, context.registry, &mut heartbeat)
+    crate::page::simulator(&study, results, &module, context.registry, &mut heartbeat)
 }
 
 /// Draws the figures and writes the report; for a sweep, the figures and the report of every cell, and an overview. Returns the file of

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use plimsoll::experiment::published::PlanRunner;
 use plimsoll::policy::{BUILT_IN, Registry};
+use plimsoll::published::PlanRunner;
 use plimsoll_published::TargetRunner;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

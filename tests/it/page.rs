@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use plimsoll::experiment::page::{PageInput, unsupported_policy};
 use plimsoll::experiment::{RepeatedRun, Study, StudyRun, SummaryValue};
+use plimsoll::page::{PageInput, unsupported_policy};
 use plimsoll::policy::{BUILT_IN, Registry};
 use plimsoll_page_engine::{PageChanges, PageEngine};
 use plimsoll_runs::NoObserver;

@@ -15,15 +15,17 @@ const NEVER: &[(&str, &str)] = &[
     ("backend", "engine"),
     ("engine", ""),
     ("rows", "pinned"),
-    ("output", "cli experiment queues"),
-    ("experiment", "cli"),
+    ("output", "cli queues"),
+    ("page", "cli"),
+    ("published", "cli"),
 ];
 
 /// The crates that count as one module each.
-const CRATES: [&str; 19] = [
+const CRATES: [&str; 20] = [
     "charts",
     "control",
     "court",
+    "experiment",
     "fair",
     "figures",
     "gym",

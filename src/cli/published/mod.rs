@@ -18,9 +18,9 @@ use super::printout::Printout;
 use super::screen::{Alignment, Grid, paragraphs};
 use super::{Context, Format, Stop, pool, screen, threads};
 use crate::error::{Error, Result};
-use crate::experiment::published::PlanRunner;
 use crate::output::file::write_whole;
 use crate::output::numbers::{count, number};
+use crate::published::PlanRunner;
 
 /// Reproduce numbers of other groups, and say which are within their tolerance
 ///

@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, de};
 
-use crate::cluster::{ClusterSpec, MachineGroup, Speed, events, file};
-use crate::engine::Options;
-use crate::engine::settings::{ClusterSetting, SETTINGS, SettingKind, SettingValues};
-use crate::error::{Error, Result, nearest};
-use crate::pinned::Pinned;
-use crate::settings::{SettingOrigin, horizon};
-use crate::units::{Dim, Rounding, decimal};
+use plimsoll_base::error::{Error, Result, nearest};
+use plimsoll_base::pinned::Pinned;
+use plimsoll_base::settings::{SettingOrigin, horizon};
+use plimsoll_base::units::{Dim, Rounding, decimal};
+use plimsoll_sim::cluster::{ClusterSpec, MachineGroup, Speed, events, file};
+use plimsoll_sim::engine::Options;
+use plimsoll_sim::engine::settings::{ClusterSetting, SETTINGS, SettingKind, SettingValues};
 
 /// The cluster as written in the plan.
 #[derive(Clone, Debug, Default)]

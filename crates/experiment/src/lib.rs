@@ -5,8 +5,10 @@
 //! - `preflight`, `execute`, `observe`: the validation, execution and repetition of runs. A single run is in the crate `plimsoll_runs`.
 //! - `attribution`: the wait of a job in counterfactual runs.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
-//! - `page`: the inputs of the simulations inside a report.
 //! - `failover` and `gym`: other kinds of experiments.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod attribution;
 pub mod changes;
@@ -19,15 +21,12 @@ pub mod gym;
 pub mod machines;
 mod observe;
 mod own;
-pub mod page;
 pub mod plan;
 mod preflight;
-pub mod published;
 mod seeds;
 pub mod study;
 pub mod workload;
 
-pub use crate::metrics::Window;
 pub use attribution::{Attribution, Cause, CauseEffect, Robustness, Shakes, attribute, parse_causes};
 pub use compare::comparison;
 pub use contrast::{Contrast, MetricChange, contrast};
@@ -35,6 +34,7 @@ pub use execute::{Done, Mode, Progress, Request, execute};
 pub use findings::{Difference, Estimate, Findings, findings};
 pub use observe::{RepeatedRun, StudyRun, check_repeated, policy_meaning};
 pub use plan::Plan;
+pub use plimsoll_metrics::Window;
 pub use plimsoll_results::summary::{GroupSummary, RunSummary, StuckExample, SummaryValue};
 pub use plimsoll_runs::{Destination, OwnMetric, ROW_MEMORY, SharedSupply, Simulated, Simulation, Supply, simulate};
 pub use preflight::check;

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::Study;
-use crate::error::{Error, Result};
-use crate::experiment::plan::Plan;
-use crate::experiment::workload::WorkloadPlan;
-use crate::output::provenance::{COMMIT, VERSION, program};
-use crate::output::schema::{self, OWN_COLUMNS, OwnColumn};
-use crate::pinned::Pinned;
-use crate::policy::Code;
-use crate::workload::Input;
+use crate::plan::Plan;
+use crate::workload::WorkloadPlan;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::pinned::Pinned;
+use plimsoll_policies::Code;
+use plimsoll_results::provenance::{COMMIT, VERSION, program};
+use plimsoll_results::schema::{self, OWN_COLUMNS, OwnColumn};
+use plimsoll_sim::workload::Input;
 
 /// Keys of a plan that do not affect a single run: names, and settings of the whole study.
 const MANY: [&str; 6] = ["name", "question", "policies", "baseline", "seeds", "seed"];
@@ -292,7 +292,8 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{BUILT_IN, Registry};
+    use plimsoll_policies::Registry;
+    use plimsoll_schedulers::BUILT_IN;
 
     /// A trace that was opened as a file is checked, even if its path later refers to a folder or to nothing.
     #[test]

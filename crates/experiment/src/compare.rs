@@ -1,7 +1,7 @@
 //! Compares the policies of an experiment, based on its runs.
 
 use super::RunSummary;
-use crate::metrics::{BinRuns, Comparison, Design, PolicyRuns};
+use plimsoll_metrics::{BinRuns, Comparison, Design, PolicyRuns};
 
 /// Compares the policies of `runs`, which are ordered by policy and then by seed, as [`super::execute()`] returns them.
 ///

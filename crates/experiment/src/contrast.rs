@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::column::Kind;
-use crate::error::{Error, Result};
-use crate::metrics::compare::LEVEL;
-use crate::metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
-use crate::output::folder::{Contents, StudyRecord, of_cell};
-use crate::output::ownership::difference;
-use crate::output::read::Results;
-use crate::output::schema::Table;
-use crate::units::Dim;
+use plimsoll_base::column::Kind;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Dim;
+use plimsoll_metrics::compare::LEVEL;
+use plimsoll_metrics::{Corrected, Design, MeanDifference, bootstrap, corrected, difference as of_means};
+use plimsoll_results::folder::{Contents, StudyRecord, of_cell};
+use plimsoll_results::ownership::difference;
+use plimsoll_results::read::Results;
+use plimsoll_results::schema::Table;
 
 /// The changes between two results.
 #[derive(Clone, Debug, Default, PartialEq)]

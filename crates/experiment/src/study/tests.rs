@@ -1,7 +1,7 @@
 //! Tests of the resolution of plans, of sweeps, and of errors in plans.
 
 use super::*;
-use crate::policy::BUILT_IN;
+use plimsoll_schedulers::BUILT_IN;
 
 const BASE: &str = "name = \"base\"\npolicies = [\"drf\", \"fifo\"]\nseeds = 2\n[cluster]\nmachines = \"2x4c8g\"\n\
                     [workload]\ngenerator = \"facebook\"\nhours = 0.01\nload = 0.5\n";

@@ -19,14 +19,14 @@ use super::study::folder;
 use super::study::identity::{ids, is_repeatable, metadata, record};
 use super::study::{Shard, Study};
 use super::{Destination, RunSummary, Simulated, Supply, simulate};
-use crate::error::{Error, Result};
-use crate::output::files::SAVED;
-use crate::output::folder::{check_output, of_cell};
-use crate::output::lock::Lock;
-use crate::output::numbers::are;
-use crate::output::ownership;
-use crate::output::receipt::{Receipt, ReceiptState};
-use crate::units::Time;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Time;
+use plimsoll_metrics::numbers::are;
+use plimsoll_results::files::SAVED;
+use plimsoll_results::folder::{check_output, of_cell};
+use plimsoll_results::ownership;
+use plimsoll_results::receipt::{Receipt, ReceiptState};
+use plimsoll_store::lock::Lock;
 
 /// Receives the progress of a study; its functions are called from several threads. Runs are numbered in the order of their starts.
 pub trait Progress: Sync {

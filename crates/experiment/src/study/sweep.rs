@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use toml::Value;
 
 use super::source::Sources;
-use crate::column::Kind;
-use crate::error::{Error, Result};
-use crate::output::table::Constant;
-use crate::tree::{Entry, Node, Place, Value as Found, steps};
+use plimsoll_base::column::Kind;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::tree::{Entry, Node, Place, Value as Found, steps};
+use plimsoll_store::table::Constant;
 
 /// The key of the table.
 pub const SWEEP: &str = "sweep";

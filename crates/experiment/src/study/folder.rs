@@ -5,13 +5,13 @@ use std::path::Path;
 
 use super::identity::{Digests, digests_by_key, ids};
 use super::{Study, shown};
-use crate::error::{Error, Result};
-use crate::experiment::plan::Plan;
-use crate::output::folder::{Contents, StudyRecord, of_cell, receipts};
-use crate::output::ownership::{ADVICE, of_another_plan, places, plan_there};
-use crate::output::provenance::{COMMIT, VERSION};
-use crate::output::schema;
-use crate::output::sealed::Found;
+use crate::plan::Plan;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_results::folder::{Contents, StudyRecord, of_cell, receipts};
+use plimsoll_results::ownership::{ADVICE, of_another_plan, places, plan_there};
+use plimsoll_results::provenance::{COMMIT, VERSION};
+use plimsoll_results::schema;
+use plimsoll_store::sealed::Found;
 
 /// Returns the description of a study.
 pub fn described(study: &Study) -> StudyRecord {

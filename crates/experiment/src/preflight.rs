@@ -10,13 +10,13 @@ use super::Supply;
 use super::plan::Plan;
 use super::study::Study;
 use super::workload::WorkloadPlan;
-use crate::cluster::{Cluster, ClusterSpec, Placement};
-use crate::engine::{self, Options};
-use crate::error::{Error, Result};
-use crate::output::schema::{OwnColumn, Table};
-use crate::pinned::Pinned;
-use crate::units::{Dim, UserId};
-use crate::workload::{Input, Workload};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::pinned::Pinned;
+use plimsoll_base::units::{Dim, UserId};
+use plimsoll_results::schema::{OwnColumn, Table};
+use plimsoll_sim::cluster::{Cluster, ClusterSpec, Placement};
+use plimsoll_sim::engine::{self, Options};
+use plimsoll_sim::workload::{Input, Workload};
 
 /// The properties of a workload that are known without reading or generating it completely. At least its resources are known.
 struct KnownWorkload {

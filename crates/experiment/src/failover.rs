@@ -6,16 +6,16 @@
 use serde::Deserialize;
 
 use super::study::Plain;
-use crate::control::rules::{Rule, Rules};
-use crate::control::scenario::Scenario;
-use crate::control::study::{Study, Sweep};
-use crate::control::world::plan::{Network, Timing};
-use crate::error::{Error, Result, each};
-use crate::output::folder::check_name;
-use crate::output::paper::Paper;
-use crate::settings::positive_span;
-use crate::tree::Place;
-use crate::units::Span;
+use plimsoll_base::error::{Error, Result, each};
+use plimsoll_base::settings::positive_span;
+use plimsoll_base::tree::Place;
+use plimsoll_base::units::Span;
+use plimsoll_charts::paper::Paper;
+use plimsoll_control::rules::{Rule, Rules};
+use plimsoll_control::scenario::Scenario;
+use plimsoll_control::study::{Study, Sweep};
+use plimsoll_control::world::plan::{Network, Timing};
+use plimsoll_results::folder::check_name;
 
 /// The plan as written in the file.
 #[derive(Clone, Debug, Deserialize)]
@@ -160,7 +160,7 @@ fn diagram(file: &DiagramFile) -> Result<Diagram> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::scenario::ProcessState;
+    use plimsoll_control::scenario::ProcessState;
 
     const PLAN: &str = "name = \"f\"\n[failover]\nscenarios = [\"1\", \"am-timeout\"]\nwithout = [\"clamp\"]\n\
                         heartbeat = \"500ms\"\n[[failover.diagram]]\nscenario = \"17\"\nwithout = [\"fencing\"]\n";

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use crate::rows::read_text;
-use crate::tree::{Node, Place, Value};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::rows::read_text;
+use plimsoll_base::tree::{Node, Place, Value};
 
 /// The key that names the included plans.
 const INCLUDE: &str = "include";
@@ -136,7 +136,7 @@ impl PlanReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::steps;
+    use plimsoll_base::tree::steps;
 
     fn read(path: &Path) -> Result<(Sources, Node)> {
         Sources::read(Place::whole_text(path, read_text(path)?))

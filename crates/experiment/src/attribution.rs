@@ -14,10 +14,10 @@ use rayon::prelude::*;
 
 use super::observe::RepeatedRun;
 use super::plan::Plan;
-use crate::cluster::{ClusterSpec, MachineGroup, Placement, Speed};
-use crate::error::{Error, Result};
-use crate::metrics::{Interval, mean_interval};
-use crate::units::Time;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Time;
+use plimsoll_metrics::{Interval, mean_interval};
+use plimsoll_sim::cluster::{ClusterSpec, MachineGroup, Placement, Speed};
 
 /// The maximum number of causes: their combinations need 2^5 runs.
 pub const CAUSES_MOST: usize = 5;

@@ -22,21 +22,21 @@ use super::changes::{parse_change, put_at};
 use super::observe::StudyRun;
 use super::plan::{Plan, PlanFile};
 use super::workload::WorkloadPlan;
-use crate::document::Document;
-use crate::error::{Error, Result};
-use crate::output::folder::of_cell;
-use crate::output::receipt::{Receipt, ReceiptState};
-use crate::output::requests::{self, Requests, Scope};
-use crate::output::schema::Table;
-use crate::output::shell;
-use crate::output::table::Constant;
-use crate::policy::Registry;
-use crate::settings::SettingOrigin;
-use crate::tree::{Entry, Node, PathStep, Place, Value, path_of, steps};
 pub use batch::SlurmOptions;
 use identity::Digests;
 pub use identity::digest;
 pub use plain::Plain;
+use plimsoll_base::document::Document;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::settings::SettingOrigin;
+use plimsoll_base::tree::{Entry, Node, PathStep, Place, Value, path_of, steps};
+use plimsoll_figures::requests::{self, Requests, Scope};
+use plimsoll_policies::Registry;
+use plimsoll_results::folder::of_cell;
+use plimsoll_results::receipt::{Receipt, ReceiptState};
+use plimsoll_results::schema::Table;
+use plimsoll_results::shell;
+use plimsoll_store::table::Constant;
 pub use shard::Shard;
 use source::Sources;
 use sweep::{SWEEP, Sweep, SweepCell, column, constant};
@@ -57,7 +57,7 @@ pub struct Study {
     /// The plans of the cells, in the order of the sweep; without a sweep, a single plan with an empty cell name.
     pub cells: Vec<Plan>,
     /// The files that the study reads.
-    pub(in crate::experiment) files: Arc<Digests>,
+    pub(crate) files: Arc<Digests>,
     /// The `key=value` changes that were applied to the plan.
     pub set: Vec<String>,
     /// The plan without its sweep, and the changes of each cell, for messages.
@@ -187,7 +187,7 @@ impl Study {
     }
 
     /// Adds the location of the file's key to an error about an input file of a cell.
-    pub(in crate::experiment) fn located_input(&self, cell: usize, error: Error) -> Error {
+    pub(crate) fn located_input(&self, cell: usize, error: Error) -> Error {
         if matches!(error, Error::Mismatch { .. }) { error } else { self.located(cell, error) }
     }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::OwnMetric;
-use crate::error::{Error, Result};
-use crate::output::schema::{DIRECTIONS, OWN_UNITS, OwnColumn, Table};
-use crate::policy::Registry;
-use crate::units::Dim;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::units::Dim;
+use plimsoll_policies::Registry;
+use plimsoll_results::schema::{DIRECTIONS, OWN_UNITS, OwnColumn, Table};
 
 /// A metric as written in the plan.
 #[derive(Clone, Debug, Deserialize)]

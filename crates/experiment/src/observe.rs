@@ -7,14 +7,15 @@ use plimsoll_runs::{Intervention, Observer, RunEnvironment, SharedSupply, simula
 use super::plan::Plan;
 use super::study::Study;
 use super::{Destination, RunSummary, Simulation};
-use crate::error::{Error, Result, did_you_mean};
-use crate::output::folder::{of_cell, receipts};
-use crate::output::provenance::COMMIT;
-use crate::output::receipt::Receipt;
-use crate::output::{files, sealed};
-use crate::policy::BUILT_IN;
-use crate::units::Time;
-use crate::workload::Source;
+use plimsoll_base::error::{Error, Result, did_you_mean};
+use plimsoll_base::units::Time;
+use plimsoll_results::files;
+use plimsoll_results::folder::{of_cell, receipts};
+use plimsoll_results::provenance::COMMIT;
+use plimsoll_results::receipt::Receipt;
+use plimsoll_schedulers::BUILT_IN;
+use plimsoll_sim::workload::Source;
+use plimsoll_store::sealed;
 
 /// A run of a study: the indices of its cell, its policy and its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

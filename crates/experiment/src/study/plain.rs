@@ -4,11 +4,11 @@
 use serde::de::DeserializeOwned;
 
 use super::canonical;
-use crate::error::{Error, Result};
-use crate::experiment::changes::apply;
-use crate::output::paper::Paper;
-use crate::output::requests::{KEYS, Requests, Scope};
-use crate::tree::{Node, Place};
+use crate::changes::apply;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::tree::{Node, Place};
+use plimsoll_charts::paper::Paper;
+use plimsoll_figures::requests::{KEYS, Requests, Scope};
 
 /// A plan without runs, as it was read.
 pub struct Plain {

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
-use crate::tree::Node;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::tree::Node;
 
 /// The key of the table.
 pub const BATCH: &str = "slurm";

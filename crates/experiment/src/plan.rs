@@ -15,20 +15,20 @@ use super::own::{MetricFile, own_metrics};
 use super::seeds::{Precision, Seeds};
 use super::workload::{WorkloadFile, WorkloadPlan};
 use super::{OwnMetric, SharedSupply, Simulation};
-use crate::cluster::{ClusterSpec, Placement};
-use crate::control::settings::{ControlFile, ControlPlan};
-use crate::engine::Options;
-use crate::error::{Error, Result, each};
-use crate::metrics::Window;
-use crate::output::folder::check_name;
-use crate::output::schema::Table;
-use crate::output::table::Constant;
-use crate::pinned::Pinned;
-use crate::policy::{NamedPolicy, PlanGroups, QueueFile, QuotaFile, Registry};
-use crate::settings::{SettingOrigin, horizon, positive_span};
-use crate::tree::Node;
-use crate::units::{Dim, Rounding, Span, Time, decimal};
-use crate::workload::Service;
+use plimsoll_base::error::{Error, Result, each};
+use plimsoll_base::pinned::Pinned;
+use plimsoll_base::settings::{SettingOrigin, horizon, positive_span};
+use plimsoll_base::tree::Node;
+use plimsoll_base::units::{Dim, Rounding, Span, Time, decimal};
+use plimsoll_control::settings::{ControlFile, ControlPlan};
+use plimsoll_metrics::Window;
+use plimsoll_policies::{NamedPolicy, PlanGroups, QueueFile, QuotaFile, Registry};
+use plimsoll_results::folder::check_name;
+use plimsoll_results::schema::Table;
+use plimsoll_sim::cluster::{ClusterSpec, Placement};
+use plimsoll_sim::engine::Options;
+use plimsoll_sim::workload::Service;
+use plimsoll_store::table::Constant;
 
 /// A plan as written in the file.
 #[derive(Clone, Debug, Deserialize)]

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Supply;
-use crate::cluster::ClusterSpec;
-use crate::error::{Error, Result};
-use crate::metrics::Design;
-use crate::settings::{SettingOrigin, positive_span};
-use crate::tree::Node;
-use crate::units::Span;
-use crate::workload::formats::{Format, FormatOptions, Tenants};
-use crate::workload::synthetic::Generator;
-use crate::workload::{Estimates, Input, TargetLoad};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::settings::{SettingOrigin, positive_span};
+use plimsoll_base::tree::Node;
+use plimsoll_base::units::Span;
+use plimsoll_metrics::Design;
+use plimsoll_sim::cluster::ClusterSpec;
+use plimsoll_sim::workload::formats::{Format, FormatOptions, Tenants};
+use plimsoll_sim::workload::synthetic::Generator;
+use plimsoll_sim::workload::{Estimates, Input, TargetLoad};
 
 /// A trace as written in `[workload]`.
 #[derive(Clone, Debug, Default, Deserialize)]

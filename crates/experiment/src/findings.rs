@@ -11,18 +11,18 @@ use rayon::prelude::*;
 use super::RunSummary;
 use super::plan::Plan;
 use super::study::Study;
-use crate::column::{Cell, Column, ColumnValue, Computed, Kind, TableRow};
-use crate::error::{Error, Result};
-use crate::metrics::compare::LEVEL;
-use crate::metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
-use crate::output::escape::no_formula;
-use crate::output::file::{WrittenFile, write_whole};
-use crate::output::files::STATISTICS;
-use crate::output::folder::check_links;
-use crate::output::manifest::Manifest;
-use crate::output::provenance::program;
-use crate::output::schema::{self, Table};
-use crate::output::table::{Constant, Field, TableWriter};
+use plimsoll_base::column::{Cell, Column, ColumnValue, Computed, Kind, TableRow};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_charts::escape::no_formula;
+use plimsoll_metrics::compare::LEVEL;
+use plimsoll_metrics::{Corrected, Interval, MeanDifference, bootstrap, corrected, difference, mean_interval};
+use plimsoll_results::files::STATISTICS;
+use plimsoll_results::folder::check_links;
+use plimsoll_results::manifest::Manifest;
+use plimsoll_results::provenance::program;
+use plimsoll_results::schema::{self, Table};
+use plimsoll_store::file::{WrittenFile, write_whole};
+use plimsoll_store::table::{Constant, Field, TableWriter};
 
 /// The mean of a metric over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 //! Runs are assigned to shards by their ids, without communication. The index of the shard and the number of shards are given, or are read
 //! from the environment of a job array.
 
-use crate::error::{Error, Result};
+use plimsoll_base::error::{Error, Result};
 
 /// One of several shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 
-use crate::error::{Error, Result, did_you_mean};
-use crate::metrics::compare::LEVEL;
-use crate::metrics::mean_interval;
+use plimsoll_base::error::{Error, Result, did_you_mean};
+use plimsoll_metrics::compare::LEVEL;
+use plimsoll_metrics::mean_interval;
 
 /// The number of seeds of a plan.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,14 +13,14 @@ use super::machines::{ClusterFile, ClusterPlan, cluster_plan};
 use super::workload::{WorkloadFile, WorkloadPlan};
 use plimsoll_runs::{RunEnvironment, fragments_of};
 
-use crate::cluster::Cluster;
-use crate::engine::Options;
-use crate::engine::settings::{ClusterSetting, SETTINGS};
-use crate::error::{Error, Result};
-use crate::gym::{Features, Image, JobPool, Observation, Reward, Setting, all_of};
-use crate::settings::{SettingOrigin, positive_span};
-use crate::tree::{Node, Place};
-use crate::units::Span;
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::settings::{SettingOrigin, positive_span};
+use plimsoll_base::tree::{Node, Place};
+use plimsoll_base::units::Span;
+use plimsoll_gym::{Features, Image, JobPool, Observation, Reward, Setting, all_of};
+use plimsoll_sim::cluster::Cluster;
+use plimsoll_sim::engine::Options;
+use plimsoll_sim::engine::settings::{ClusterSetting, SETTINGS};
 
 /// The setting as written in TOML.
 #[derive(Debug, Deserialize)]
@@ -140,7 +140,7 @@ fn observation(file: &SettingFile) -> Result<Observation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gym::Simulation;
+    use plimsoll_gym::Simulation;
 
     const REST: &str = "[workload]\ngenerator = \"synthetic\"\njobs = 9\narrival = { distribution = \"exponential\", mean = 5 }\n\
         [[workload.class]]\nname = \"a\"\ntasks = 2\nduration = \"1m\"\ndemand = { cpu = 1, memory_gib = 2 }\n[cluster]\n";

@@ -6,7 +6,7 @@ fn read(text: &str) -> Result<Sweep> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join("plan.toml");
     std::fs::write(&path, text).expect("a temporary file is writable");
-    let (sources, mut table) = Sources::read(crate::document::Document::File(path).read()?)?;
+    let (sources, mut table) = Sources::read(plimsoll_base::document::Document::File(path).read()?)?;
     table.take_entry(SWEEP).map_or(Ok(Sweep::default()), |sweep| Sweep::read(&sweep, &sources))
 }
 
@@ -67,7 +67,7 @@ fn wrong_sweeps_are_shown_where_they_stand() {
 
 #[test]
 fn set_narrows_an_axis() {
-    let set = |value: &str| crate::experiment::changes::parse_change(&format!("key={value}"), "").expect("a value").1;
+    let set = |value: &str| crate::changes::parse_change(&format!("key={value}"), "").expect("a value").1;
     let mut sweep = read("[sweep]\n\"a.b\" = [1, 2]\n[[sweep.zip]]\nc = [1]\nd = [2]\n").expect("a sweep");
     assert!(sweep.replace("a.b", &set("7")).expect("an axis"));
     assert_eq!(sweep.cells().len(), 1);

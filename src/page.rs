@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_page_engine::{PageChanges, PageEngine, PageRequest};
 
-use super::machines::ClusterFile;
-use super::{Plan, RepeatedRun, Study, StudyRun};
 use crate::books::WEIGHT_ONE;
 use crate::column::Kind;
 use crate::engine::settings::{SETTINGS, SettingKind};
 use crate::error::{Error, Result};
+use crate::experiment::machines::ClusterFile;
+use crate::experiment::{Plan, RepeatedRun, Study, StudyRun};
 use crate::output::html::{SimulatorControls, SimulatorData};
 use crate::output::provenance::{COMMIT, VERSION};
 use crate::output::read::Results;

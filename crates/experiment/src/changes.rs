@@ -1,7 +1,7 @@
 //! Changes to a plan from the command line: `key=value`.
 
-use crate::error::{Error, Result};
-use crate::tree::{Node, Place, Value, steps};
+use plimsoll_base::error::{Error, Result};
+use plimsoll_base::tree::{Node, Place, Value, steps};
 
 /// Applies one `key=value` change, such as `example`. The value is parsed as TOML, or used as text if it is not valid TOML. Errors about
 /// the changed value name the option.

@@ -6,10 +6,10 @@ use std::path::Path;
 use plimsoll_published::{JobOutcome, RunOutcome, TargetRunner};
 use plimsoll_runs::{RunEnvironment, define_fragments};
 
-use super::Plan;
-use super::SharedSupply;
 use crate::engine::{self, Options};
 use crate::error::{Error, Result};
+use crate::experiment::Plan;
+use crate::experiment::SharedSupply;
 use crate::fair::Tasks;
 use crate::fair::read::{self, Question};
 use crate::policy::Registry;
