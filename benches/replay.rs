@@ -2,6 +2,9 @@
 //! (burst), and 100 or 100,000 users. Measures the engine alone, and everything: CSV input, metrics, and the tables `runs`, `users` and
 //! `jobs`. Baseline: a simple simulator, on fewer tasks.
 
+#[path = "common/drf_run.rs"]
+mod drf_run;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt::Write;
@@ -13,11 +16,9 @@ use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_
 use plimsoll::books::Weights;
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
-use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
-use plimsoll::output::schema::Table;
-use plimsoll::policy::{BUILT_IN, Registry, Setup};
+use plimsoll::experiment::{SharedSupply, Supply};
+use plimsoll::policy::{BUILT_IN, Setup};
 use plimsoll::record::Recorder;
-use plimsoll::units::Span;
 use plimsoll::workload::synthetic::{Generated, Generator};
 use plimsoll::workload::{Input, Source, TaskSet, Workload};
 
@@ -95,32 +96,7 @@ fn csv(workload: &Workload) -> Input {
 
 /// Runs everything from CSV text to tables.
 fn experiment(supply: &SharedSupply, placement: Placement, folder: &Path) -> u64 {
-    let simulation = Simulation {
-        supply,
-        workload: "bench",
-        cluster: &spec(),
-        weights: None,
-        mix: None,
-        control: None,
-        services: &[],
-        options: &options(placement),
-        sample: Span::from_secs(60),
-        window: Window::default(),
-        intervention: None,
-        metrics: &[],
-    };
-    let to = Destination {
-        folder: Some(folder.to_owned()),
-        policy: "drf".to_owned(),
-        run: 0,
-        seed: None,
-        axes: Vec::new(),
-        tables: vec![Table::Runs, Table::Users, Table::Jobs],
-        metadata: Vec::new(),
-        saved: None,
-    };
-    let policy = Registry::new(BUILT_IN).policy("drf").expect("a policy");
-    simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome.launched
+    drf_run::execute(supply, "bench", &spec(), &options(placement), folder).outcome.launched
 }
 
 /// The simple simulator: a heap of ends, a scan over users for the smallest dominant share, and a scan over machines.

@@ -8,6 +8,8 @@
 //! --bench scale -- --table experiments/scale.toml` the measurements of that file are written as a table and figures, and with `-- --decide
 //! crates/control/src/world/decide.csv` the decision times for plans with `decide = "measured"`.
 
+#[path = "common/drf_run.rs"]
+mod drf_run;
 #[path = "common/results.rs"]
 mod results;
 #[path = "scale/table.rs"]
@@ -23,11 +25,10 @@ use plimsoll::books::{Books, Weights};
 use plimsoll::cluster::{Cluster, ClusterSpec, Placement};
 use plimsoll::engine::{self, Options};
 use plimsoll::error::{Error, Result};
-use plimsoll::experiment::{Destination, SharedSupply, Simulation, Supply, Window, simulate};
-use plimsoll::output::schema::Table;
-use plimsoll::policy::{BUILT_IN, Registry, Setup};
+use plimsoll::experiment::{SharedSupply, Supply};
+use plimsoll::policy::{BUILT_IN, Setup};
 use plimsoll::record::{Launch, Recorder, TaskRecord};
-use plimsoll::units::{Resources, Span, Time, UserId};
+use plimsoll::units::{Resources, Time, UserId};
 use plimsoll::workload::Workload;
 use plimsoll::workload::synthetic::{Generated, Generator};
 
@@ -217,33 +218,7 @@ fn measure(machines: u64, tasks: usize, each: usize, folder: &Path) -> Measured 
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (before, resident, _) = spent();
     let options = Options { placement: Placement::FirstFit, ..Options::default() };
-    let (workload, sample) = ("scale", Span::from_secs(60));
-    let simulation = Simulation {
-        supply: &supply,
-        workload,
-        cluster: &spec,
-        weights: None,
-        mix: None,
-        control: None,
-        services: &[],
-        options: &options,
-        sample,
-        window: Window::default(),
-        intervention: None,
-        metrics: &[],
-    };
-    let to = Destination {
-        folder: Some(folder.to_owned()),
-        policy: "drf".to_owned(),
-        run: 0,
-        seed: None,
-        axes: Vec::new(),
-        tables: vec![Table::Runs, Table::Users, Table::Jobs],
-        metadata: Vec::new(),
-        saved: None,
-    };
-    let policy = Registry::new(BUILT_IN).policy("drf").expect("a policy");
-    let outcome = simulate(&simulation, &policy, &to, &mut |_, _| Ok(())).expect("a run").summary.outcome;
+    let outcome = drf_run::execute(&supply, "scale", &spec, &options, folder).outcome;
     let (after, _, peak) = spent();
     let (steady, clock) = latencies(&supply, &spec);
     let (p50, p99) = (steady[steady.len() / 2], steady[steady.len() * 99 / 100]);

@@ -66,6 +66,7 @@ mod measures;
 mod measures_jobs;
 mod nash;
 mod needless;
+mod old_results;
 mod one_definition;
 mod one_verdict;
 mod other_results;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::models::read_plan;
 use super::outcome::RunOutcome;
-use super::prepare::TextSheet;
+use super::prepare::{INSTANCES, TextSheet};
 use plimsoll_base::error::{Error, Result};
 
 /// The plan.
@@ -54,7 +54,7 @@ struct OccupyingJob {
 /// Executes a plan on the prepared files `nodes.csv` and `jobs.csv`. Values, in per cent of the capacity of the model: the means
 /// `to_last_submission`, `to_window` and `to_last_end`, the `largest` one, and the part of the time to the last submission with more than the
 /// capacity, `time_above`. Further: `gpus`, `jobs`, `repeated_names` (rows with the name of an earlier row) and `alike_overlapping` (rows of
-/// spot jobs that overlap an earlier one of equal organization and demand). Errors: an invalid plan, and those of the files.
+/// spot jobs that overlap an earlier one of equal organization and demand), `incomplete` (rows without a number of instances). Errors: an invalid plan, and those of the files.
 pub fn run(path: &Path, set: &[String], folder: &Path) -> Result<RunOutcome> {
     let plan: OccupancyPlan = read_plan(path, set)?;
     let nodes = TextSheet::read(&folder.join("nodes.csv"))?;
@@ -67,7 +67,7 @@ pub fn run(path: &Path, set: &[String], folder: &Path) -> Result<RunOutcome> {
     if gpus == 0 {
         return Err(Error::Mismatch { problem: format!("no node has GPUs of the model {}", plan.gpu_model) });
     }
-    let jobs = read_jobs(&plan, &folder.join("jobs.csv"))?;
+    let (jobs, incomplete) = read_jobs(&plan, &folder.join("jobs.csv"))?;
     let last_submission = jobs.iter().map(|job| job.submit).max().unwrap_or_default();
     let last_end = jobs.iter().map(|job| job.end).max().unwrap_or_default();
     let counted: Vec<&OccupyingJob> = jobs.iter().filter(|job| is_counted(&plan, job)).collect();
@@ -94,24 +94,30 @@ pub fn run(path: &Path, set: &[String], folder: &Path) -> Result<RunOutcome> {
         ("jobs", counted.len() as f64),
         ("repeated_names", repeated as f64),
         ("alike_overlapping", alike as f64),
+        ("incomplete", incomplete as f64),
     ];
     let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(RunOutcome { values, ..RunOutcome::default() })
 }
 
-/// Reads the jobs of the model. Errors: those of the file.
-fn read_jobs(plan: &OccupancyPlan, file: &Path) -> Result<Vec<OccupyingJob>> {
+/// Reads the jobs of the model; returns also the number of its rows without a number of instances, which are left out. Errors: those of the
+/// file.
+fn read_jobs(plan: &OccupancyPlan, file: &Path) -> Result<(Vec<OccupyingJob>, usize)> {
     let sheet = TextSheet::read(file)?;
-    let mut jobs = Vec::new();
+    let (mut jobs, mut incomplete) = (Vec::new(), 0);
     for row in (0..sheet.rows()).filter(|row| sheet.text(*row, "gpu_model").is_ok_and(|model| model == plan.gpu_model))
     {
+        if sheet.text(row, INSTANCES)?.is_empty() {
+            incomplete += 1;
+            continue;
+        }
         let amount = |column: &str, factor: f64| -> Result<u64> {
             let value: f64 = sheet.number(row, column)?;
             let wrong = || Error::trace(file, row as u64 + 2, column, format!("'{value}' is no amount from 0 on"));
             (0.0..1e12).contains(&value).then_some((value * factor).round() as u64).ok_or_else(wrong)
         };
         let (submit, duration) = (amount("submit_time", 1.0)?, amount("duration", 1.0)?);
-        let instances = if plan.one_instance { 1 } else { amount("worker_num", 1.0)? };
+        let instances = if plan.one_instance { 1 } else { amount(INSTANCES, 1.0)? };
         let demand = amount("gpu_request", 1000.0)? * instances;
         jobs.push(OccupyingJob {
             name: sheet.text(row, "job_name")?.to_owned(),
@@ -122,7 +128,7 @@ fn read_jobs(plan: &OccupancyPlan, file: &Path) -> Result<Vec<OccupyingJob>> {
             demand: if plan.whole_gpus { demand.div_ceil(1000) * 1000 } else { demand },
         });
     }
-    Ok(jobs)
+    Ok((jobs, incomplete))
 }
 
 fn is_counted(plan: &OccupancyPlan, job: &OccupyingJob) -> bool {
@@ -172,20 +178,36 @@ mod tests {
     const NODES: &str = "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,1,128,0\nA10,1,128,1\nH800,8,128,2\n";
     const JOBS: &str = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n\
                         1,7,A10,20.0,1.0,1,0.0,100.0,HP\n2,7,A10,8.0,0.5,3,50.0,50.0,Spot\n3,7,A10,8.0,0.5,3,80.0,120.0,Spot\n\
-                        4,7,H800,8.0,8.0,2,0.0,10.0,HP\n3,7,A10,8.0,1.0,1,100.0,0.0,HP\n";
+                        4,7,H800,8.0,8.0,2,0.0,10.0,HP\n3,7,A10,8.0,1.0,1,100.0,0.0,HP\n5,7,A10,8.0,1.0,,90.0,5.0,HP\n";
     const PLAN: &str = "name = \"p\"\ngpu_model = \"A10\"\nwindow_s = 200\n";
 
-    fn values(set: &[&str]) -> BTreeMap<String, f64> {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        let data = dir.path().join("published/spot-2026");
+    /// Prepares the inputs of the plan in a folder.
+    fn prepared(folder: &Path) {
+        let data = folder.join("published/spot-2026");
         std::fs::create_dir_all(&data).expect("a folder");
         std::fs::write(data.join("node_info_df.csv"), NODES).expect("writable");
         std::fs::write(data.join("job_info_df.csv"), JOBS).expect("writable");
-        std::fs::write(dir.path().join("p.toml"), PLAN).expect("writable");
-        let folder = DataFolder { folder: Some(dir.path()), inputs: &[] };
-        prepare("spot-2026", &folder, &Parameters::default(), dir.path()).expect("prepared");
+        std::fs::write(folder.join("p.toml"), PLAN).expect("writable");
+        let data = DataFolder { folder: Some(folder), inputs: &[] };
+        prepare("spot-2026", &data, &Parameters::default(), folder).expect("prepared");
+    }
+
+    fn values(set: &[&str]) -> BTreeMap<String, f64> {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        prepared(dir.path());
         let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
         run(&dir.path().join("p.toml"), &set, dir.path()).expect("a run").values.into_iter().collect()
+    }
+
+    /// The trace of the engine has the complete rows of the model, in the order of submissions.
+    #[test]
+    fn the_trace_has_the_jobs_of_the_model() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        prepared(dir.path());
+        let text = |file: &str| std::fs::read_to_string(dir.path().join(file)).expect(file);
+        let rows = "0,7,0,100,1,1.0,0\n1,7,50,50,3,0.5,9\n2,7,80,120,3,0.5,9\n4,7,100,0,1,1.0,0\n";
+        assert_eq!(text("trace.csv"), format!("job,user,submit_s,duration_s,tasks,gpu,priority\n{rows}"));
+        assert_eq!(text("machines.csv"), "name,gpu\npool,2\n");
     }
 
     /// Demand: 1 GPU on [0, 50), 2.5 on [50, 80), 4 on [80, 100), 1.5 on [100, 200), of 2 GPUs. The last submission is at 100.
@@ -194,7 +216,7 @@ mod tests {
         let all = values(&[]);
         assert_eq!((all["to_last_submission"], all["largest"], all["time_above"]), (102.5, 200.0, 50.0));
         assert_eq!((all["to_window"], all["to_last_end"], all["gpus"], all["jobs"]), (88.75, 88.75, 2.0, 4.0));
-        assert_eq!((all["repeated_names"], all["alike_overlapping"]), (1.0, 1.0));
+        assert_eq!((all["repeated_names"], all["alike_overlapping"], all["incomplete"]), (1.0, 1.0, 1.0));
         let mean = |set: &[&str]| values(set)["to_last_submission"];
         assert_eq!(mean(&["job_type = \"HP\""]), 50.0);
         assert_eq!(mean(&["job_type = \"Spot\""]), 52.5);

@@ -218,7 +218,7 @@ pub fn page(targets: &[PublishedTarget], evaluated: &[Evaluated]) -> String {
              - Our value is a mean with a 95 % confidence interval where there are seeds.\n";
     text += &claims_section(targets, evaluated);
     for (target, evaluated) in targets.iter().zip(evaluated) {
-        text += &section(target, &evaluated.numbers);
+        text += &section(target, evaluated);
     }
     text + OWN_TARGETS
 }
@@ -242,7 +242,7 @@ A row of `claims.csv` compares two sides of a plan: `id`, `plan`, `with` (parame
 `-o DIR` keeps the prepared inputs beside a copy of each plan, so that `plimsoll run` executes it in that folder.\n";
 
 /// Returns the section of a target.
-fn section(target: &PublishedTarget, judged: &[Judged]) -> String {
+fn section(target: &PublishedTarget, evaluated: &Evaluated) -> String {
     let mut text = format!("\n<a id=\"{}\"></a>\n\n## {}\n\n{}\n", target.name, target.title, target.source.trim());
     if !target.note.is_empty() {
         text += &format!("\n{}\n", target.note.trim());
@@ -253,8 +253,17 @@ fn section(target: &PublishedTarget, judged: &[Judged]) -> String {
             let _ = writeln!(text, "| {} | {} | {} |", parameter.name, parameter.chosen, parameter.effect);
         }
     }
+    if !evaluated.predictions.is_empty() {
+        let _ = write!(
+            text,
+            "\nThe file `experiments/published/{}/predictions.csv` has a predicted completion time and a 95 % interval for each of {} \
+             jobs under a policy. It was committed before it was compared with the physical runs, and is unchanged.\n",
+            target.name,
+            evaluated.predictions.len()
+        );
+    }
     text += "\n| number | ours | published | unit | tolerance | kind | verdict |\n|---|---|---|---|---|---|---|\n";
-    for one in judged {
+    for one in &evaluated.numbers {
         let row = &one.row;
         let spread = match interval(one) {
             interval if interval.is_empty() => String::new(),

@@ -21,6 +21,7 @@ use super::parameters::Parameters;
 use super::target::{PublishedTarget, TargetInput};
 use plimsoll_base::error::{Error, Result, either};
 pub use sheet::{TextSheet, write};
+pub use tables::INSTANCES;
 
 /// A rule of preparation: reads the data and writes files to the folder.
 type PreparationRule = fn(&DataFolder, &Parameters, &Path) -> Result<()>;
