@@ -63,7 +63,7 @@ impl AllocationLog {
     fn submitted(&mut self, at: Time) {
         if at > self.last.0 {
             self.last = (at, 0);
-            // What follows until `at` is added interval by interval.
+            // The time until `at` is added interval by interval.
             self.sums.iter_mut().zip(&self.whole).for_each(|(sums, whole)| sums[2..].copy_from_slice(whole));
         }
     }
@@ -87,7 +87,7 @@ impl AllocationLog {
     }
 
     /// Returns the values by name: `allocation_RESOURCE` in the measured window, `allocation_RESOURCE_to_last_submission`, both in per cent of
-    /// the capacity, and `waiting_at_last_submission` in tasks. After the end of the run nothing is allocated.
+    /// the capacity, and `waiting_at_last_submission` in tasks. The allocation after the end of the run is 0.
     fn values(mut self, dims: &[Dim]) -> Vec<(String, f64)> {
         let rest = match self.window.to {
             Time::NEVER => Span::ZERO,

@@ -100,7 +100,7 @@ pub fn run(path: &Path, set: &[String], folder: &Path) -> Result<RunOutcome> {
     Ok(RunOutcome { values, ..RunOutcome::default() })
 }
 
-/// Reads the jobs of the model; returns also the number of its rows without a number of instances, which are left out. Errors: those of the
+/// Reads the jobs of the model; returns also the number of its rows without a number of instances, which are excluded. Errors: those of the
 /// file.
 fn read_jobs(plan: &OccupancyPlan, file: &Path) -> Result<(Vec<OccupyingJob>, usize)> {
     let sheet = TextSheet::read(file)?;

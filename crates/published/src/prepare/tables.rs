@@ -21,7 +21,7 @@ pub fn hydra(data: &DataFolder, parameters: &Parameters, into: &Path) -> Result<
 
 /// Copies the tables of the spot trace of 2026 as `nodes.csv` and `jobs.csv`, and writes `trace.csv` and `machines.csv` for the engine: the jobs
 /// and the GPUs of the model `gpu_model` (A10). Each organization is a user, each instance a task; spot jobs have priority 9. Rows without a
-/// number of instances are left out.
+/// number of instances are excluded.
 pub fn spot(data: &DataFolder, parameters: &Parameters, into: &Path) -> Result<()> {
     let (nodes, jobs) = ("published/spot-2026/node_info_df.csv", "published/spot-2026/job_info_df.csv");
     copy(data, nodes, &into.join("nodes.csv"))?;
