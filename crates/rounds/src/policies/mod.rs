@@ -21,7 +21,7 @@ use plimsoll_base::units::{Span, Time};
 use crate::mechanism::Targets;
 use crate::table::{Rates, TrainingJob};
 
-pub use fractions::{Fractions, PairFraction, improvement, isolated_rates, proportional_rates};
+pub use fractions::{Formulation, Fractions, PairFraction, improvement, isolated_rates, proportional_rates};
 pub use makespan::makespan;
 pub use max_min::max_min;
 pub use water_filling::{Bottlenecks, Within, water_fill};

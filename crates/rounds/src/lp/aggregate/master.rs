@@ -5,7 +5,7 @@ use plimsoll_base::error::Result;
 use super::super::dense::Dense;
 use super::super::interior::{Form as _, follow, not_converged};
 use super::super::sparse::Sparse;
-use super::{Cut, KindProgram, Relaxed};
+use super::{Cut, KindProgram, Relaxation};
 
 /// The relative gap of the first solutions. They only find rows.
 pub(super) const LOOSE: f64 = 1e-3;
@@ -34,7 +34,7 @@ fn fastest(program: &KindProgram, kind: usize) -> f64 {
 }
 
 /// Solves the program with the rows `cuts`. Errors: a solution with an error above the accepted one.
-pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Result<Relaxed> {
+pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Result<Relaxation> {
     let (k, n, m) = (program.kinds.len(), program.capacity.len(), program.columns.len());
     let scale: Vec<f64> = (0..k).map(|kind| fastest(program, kind)).collect();
     let steepest = cuts.iter().map(|cut| cut.slope / (scale[cut.kind] * cut.jobs)).fold(0.0, f64::max);
@@ -82,8 +82,8 @@ pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Resu
     let mut x: Vec<f64> = point.x[..m].iter().map(|x| x.max(0.0)).collect();
     make_feasible(program, &mut x);
     let level = if program.level { point.x[m] * unit } else { 0.0 };
-    let above = if program.level { above(program, &form, &bound, &point.y) * unit } else { 0.0 };
-    Ok(Relaxed { x, level, above })
+    let dual_bound = if program.level { dual_bound(program, &form, &bound, &point.y) * unit } else { 0.0 };
+    Ok(Relaxation { x, level, dual_bound })
 }
 
 /// Returns a point with positive variables: half of the time and capacity in equal parts, and half of the level that it permits.
@@ -126,7 +126,7 @@ fn make_feasible(program: &KindProgram, x: &mut [f64]) {
 
 /// Returns the bound on the scaled level by weak duality. Dual values of the wrong sign are cut to 0, and the prices of time are increased
 /// until no column has a positive profit.
-fn above(program: &KindProgram, form: &Sparse, bound: &[f64], y: &[f64]) -> f64 {
+fn dual_bound(program: &KindProgram, form: &Sparse, bound: &[f64], y: &[f64]) -> f64 {
     let (k, n, m) = (program.kinds.len(), program.capacity.len(), program.columns.len());
     let mut price: Vec<f64> = y.iter().zip(&form.sign).map(|(y, sign)| (-sign * y).max(0.0)).collect();
     let norm: f64 = form.columns[m].iter().map(|&(row, value)| -value * price[row as usize]).sum();
