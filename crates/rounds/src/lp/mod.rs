@@ -18,11 +18,13 @@ mod blocks;
 mod certificate;
 mod dense;
 mod interior;
+mod prices;
 mod sparse;
 
 pub use aggregate::{KindColumn, KindJob, KindProgram, KindSolution, solve_kinds};
 pub use certificate::{DualityGap, certify};
 pub use interior::{ACCEPTED, solve, solve_within};
+pub(crate) use prices::{PricedRates, largest_packing};
 
 /// A class of identical jobs.
 #[derive(Clone, Debug)]

@@ -30,10 +30,10 @@ pub struct Fractions {
     pub packing: bool,
     /// The positive fractions of pairs.
     pub pairs: Vec<PairFraction>,
-    /// The surplus of each job over its required rate at the center of the optima, relative to its largest rate. Empty if the formulation
-    /// is [`Formulation::Kinds`], whose solution is not the center.
+    /// The surplus of each job over its required rate at the center of the optima, relative to its largest rate. Empty unless the
+    /// formulation is [`Formulation::Classes`].
     pub surplus: Vec<f64>,
-    /// The dual value of each worker type's capacity, per accelerator. Empty if the formulation is [`Formulation::Kinds`].
+    /// The dual value of each worker type's capacity, per accelerator. Empty unless the formulation is [`Formulation::Classes`].
     pub type_price: Vec<f64>,
     /// The program that was solved.
     pub formulation: Formulation,
@@ -47,6 +47,8 @@ pub enum Formulation {
     Classes,
     /// A column per kind of jobs, or pair of kinds, and worker type. The solution is one of the optima.
     Kinds,
+    /// A combination of the cheapest allocations at several prices of types. The solution is one of the optima.
+    Prices,
 }
 
 /// The fraction of time of a pair of jobs on a worker type.

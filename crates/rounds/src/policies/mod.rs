@@ -5,6 +5,7 @@
 mod allox;
 mod closed;
 mod cost;
+mod entity_fifo;
 mod fifo;
 mod finish_time;
 mod fractions;
