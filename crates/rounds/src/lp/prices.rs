@@ -4,7 +4,7 @@ use plimsoll_base::error::Result;
 
 use super::certificate::{Offer, lower_hull};
 use super::dense::Dense;
-use super::interior::{Form as _, GAP, follow, not_converged};
+use super::interior::{GAP, follow, not_converged, start};
 use super::sparse::Sparse;
 
 /// The largest accepted error of the program of purchases.
@@ -87,18 +87,13 @@ pub fn largest_packing(usages: &[Vec<f64>], capacity: &[f64]) -> Result<(Vec<f64
         let used = usage.iter().zip(capacity).zip(0..).filter(|((_, capacity), _)| **capacity > 0.0);
         used.map(|((used, capacity), row)| (row, used / capacity)).collect()
     };
-    let form = Sparse { columns: usages.iter().map(entries).collect(), sign: vec![1.0; n] };
+    let columns = usages.iter().map(entries).collect();
+    let form = Sparse { columns, sign: vec![1.0; n], limits: n, level: false };
     let mut cost = vec![-1.0; k];
     cost.resize(k + n, 0.0);
-    // Equal parts that use half of the capacity of the fullest type.
-    let mut x = vec![1.0; k];
-    x.resize(k + n, 0.0);
-    let mut used = vec![0.0; n];
-    form.times(&x, &mut used);
-    let part = 0.5 / used.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    x[..k].fill(part);
-    x[k..].iter_mut().zip(&used).for_each(|(slack, used)| *slack = 1.0 - used * part);
-    let point = follow(&form, (&cost, &vec![1.0; k + n], &vec![1.0; n]), x, GAP, &mut Dense::default())?;
+    let (weight, bound) = (vec![1.0; k + n], vec![1.0; n]);
+    let from = start(&form, &bound);
+    let point = follow(&form, (&cost, &weight, &bound), from, GAP, &mut Dense::default())?;
     if point.error > ACCEPTED {
         return Err(not_converged(&format!("relative error {:.1e} of the program of purchases", point.error)));
     }

@@ -226,7 +226,7 @@ impl Case {
 fn levels_are_those_of_the_definition() {
     let mut random = PythonRandom::new(38);
     let (mut blocked, mut partial) = (0, 0);
-    for number in 0..150 {
+    for number in 0..90 {
         let (types, limit) = (1 + number % 3, if number % 2 == 0 { 4 } else { 40 });
         let count = 1 + random.below(6);
         let case = case(&mut random, count, types, limit);
@@ -243,7 +243,7 @@ fn levels_are_those_of_the_definition() {
             partial += usize::from(expected > 0.0 && expected < own * 0.999);
         }
     }
-    assert!(blocked > 50 && partial > 50, "{blocked} jobs at level 0, {partial} below their limit");
+    assert!(blocked > 30 && partial > 30, "{blocked} jobs at level 0, {partial} below their limit");
 }
 
 /// Levels are those of the steps of water filling, which lower reached levels by 10^-5 to 10^-3 and give the room to later jobs.
