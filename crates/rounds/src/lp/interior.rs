@@ -2,6 +2,9 @@
 //!
 //! Standard form: minimise `c x` subject to `A x = b`, `x >= 0`. Rows: the requirement of each class, its time, each type's capacity.
 //! Variables: the columns, one slack per row, the level. The central path has `x_i s_i = mu w_i`, where `w_i` is the number of copies.
+//!
+//! Every program starts cold: a start from an iterate of the previous program, after one of 1,000 (10,000) distinct jobs was replaced, was
+//! 1.4 (1.1) times as fast at a stored gap of 0.1 and slower at gaps of 0.001 (measured at commit c1df0de7).
 
 use plimsoll_base::error::{Error, Result};
 

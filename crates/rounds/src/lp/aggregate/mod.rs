@@ -10,6 +10,9 @@
 //! a kind needs, in addition, that no job has more than half of the time of both sides. Columns that violate this are omitted if the level
 //! stays the same. Otherwise the job becomes a kind of its own, which only refines the program: with a kind per job it is exact.
 //!
+//! The first rows are not those of the previous program: a start with its tight rows, after the weight of one of 1,000 (10,000) jobs
+//! changed, was 0.9 (0.6) times as fast (measured at commit c1df0de7).
+//!
 //! The certificate: `gap.above` is a bound from the dual values of the program over kinds, of which each row holds for every allocation of jobs;
 //! `gap.below` is the level of the returned allocation of jobs.
 
