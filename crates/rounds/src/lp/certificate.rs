@@ -1,6 +1,6 @@
 //! Bounds on the optimum from a solution: a feasible point from below, prices from above.
 
-use super::Program;
+use super::{Column, Program};
 
 /// The two bounds of an optimum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,18 +37,19 @@ pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> DualityGap {
     let columns_of = |class: usize| program.columns.iter().filter(move |column| column.first.class as usize == class);
     let fastest = |class: usize| columns_of(class).map(|column| column.first.rate).fold(0.0, f64::max);
     let mut level = sloped.iter().map(|&at| fastest(at) / slope(at)).fold(f64::INFINITY, f64::min);
-    let offers: Vec<Vec<(f64, f64)>> = sloped
-        .iter()
-        .map(|&at| hull(columns_of(at).map(|c| (c.first.rate, c.width * price[c.worker_type as usize])).collect()))
-        .collect();
+    let offer = |column: &Column| {
+        let worker_type = column.worker_type as usize;
+        Offer { rate: column.first.rate, cost: column.width * price[worker_type], worker_type: Some(worker_type) }
+    };
+    let offers: Vec<Vec<Offer>> = sloped.iter().map(|&at| lower_hull(columns_of(at).map(offer).collect())).collect();
     for _ in 0..100 {
         let (mut cost, mut steep) = (0.0, 0.0);
         for (&at, offers) in sloped.iter().zip(&offers) {
             let need = slope(at) * level;
-            let next = offers.partition_point(|(rate, _)| *rate < need).clamp(1, offers.len() - 1);
-            let ((r0, c0), (r1, c1)) = (offers[next - 1], offers[next]);
-            let steepness = (c1 - c0) / (r1 - r0);
-            cost += program.classes[at].count * (c0 + steepness * (need - r0));
+            let next = offers.partition_point(|offer| offer.rate < need).clamp(1, offers.len() - 1);
+            let (below, above) = (offers[next - 1], offers[next]);
+            let steepness = (above.cost - below.cost) / (above.rate - below.rate);
+            cost += program.classes[at].count * (below.cost + steepness * (need - below.rate));
             steep += program.classes[at].count * steepness * slope(at);
         }
         if cost <= worth * (1.0 + 1e-15) || steep <= 0.0 {
@@ -63,20 +64,33 @@ pub fn certify(program: &Program, x: &[f64], type_price: &[f64]) -> DualityGap {
     DualityGap { below, above: level }
 }
 
+/// A unit of time of a job on a worker type, or unused.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// The rate.
+    pub rate: f64,
+    /// The cost at the prices of types.
+    pub cost: f64,
+    /// The worker type; `None`: unused.
+    pub worker_type: Option<usize>,
+}
+
 /// Returns the lower convex hull of cost over rate, from rate 0 at cost 0 to the largest rate.
-fn hull(mut offers: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    offers.push((0.0, 0.0));
-    offers.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    offers.dedup_by(|b, a| a.0 == b.0);
-    let mut hull: Vec<(f64, f64)> = Vec::new();
-    for (rate, cost) in offers {
-        while let [.., (r0, c0), (r1, c1)] = hull[..] {
-            if (c1 - c0) * (rate - r0) < (cost - c0) * (r1 - r0) {
+pub fn lower_hull(mut offers: Vec<Offer>) -> Vec<Offer> {
+    offers.push(Offer { rate: 0.0, cost: 0.0, worker_type: None });
+    offers.sort_by(|a, b| a.rate.total_cmp(&b.rate).then(a.cost.total_cmp(&b.cost)));
+    offers.dedup_by(|b, a| a.rate == b.rate);
+    let mut hull: Vec<Offer> = Vec::with_capacity(offers.len());
+    for offer in offers {
+        while let [.., first, second] = hull[..] {
+            if (second.cost - first.cost) * (offer.rate - first.rate)
+                < (offer.cost - first.cost) * (second.rate - first.rate)
+            {
                 break;
             }
             hull.pop();
         }
-        hull.push((rate, cost));
+        hull.push(offer);
     }
     hull
 }

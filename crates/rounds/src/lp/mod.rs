@@ -18,11 +18,13 @@ mod blocks;
 mod certificate;
 mod dense;
 mod interior;
+mod prices;
 mod sparse;
 
 pub use aggregate::{KindColumn, KindJob, KindProgram, KindSolution, solve_kinds};
 pub use certificate::{DualityGap, certify};
 pub use interior::{ACCEPTED, solve, solve_within};
+pub(crate) use prices::{PricedRates, largest_packing};
 
 /// A class of identical jobs.
 #[derive(Clone, Debug)]
@@ -123,15 +125,20 @@ impl Program {
             }
             used[column.worker_type as usize] += column.copies * column.width * *x;
         }
-        let over = used.iter().zip(&self.capacity).map(|(used, capacity)| used / capacity);
-        let over = over.chain(time).fold(1.0, f64::max);
-        x.iter_mut().for_each(|x| *x /= over);
+        divide_by_excess(x, &used, &self.capacity, time);
     }
 
     /// Returns whether a column has two members of different classes.
     fn has_pairs(&self) -> bool {
         self.columns.iter().any(|column| column.second.is_some())
     }
+}
+
+/// Divides `x` by the largest of 1, the used parts of the capacities, and the used parts `time` of jobs' time.
+fn divide_by_excess(x: &mut [f64], used: &[f64], capacity: &[f64], time: impl IntoIterator<Item = f64>) {
+    let parts = used.iter().zip(capacity).map(|(used, capacity)| used / capacity);
+    let over = parts.chain(time).fold(1.0, f64::max);
+    x.iter_mut().for_each(|x| *x /= over);
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ pub(super) struct Sparse {
     pub columns: Vec<Vec<(u32, f64)>>,
     /// The coefficient of each row's slack: 1 or -1.
     pub sign: Vec<f64>,
+    /// The number of rows of time and capacity: the first rows.
+    pub limits: usize,
+    /// Whether the last column is the level.
+    pub level: bool,
 }
 
 impl Form for Sparse {
@@ -35,6 +39,23 @@ impl Form for Sparse {
             *out = column.iter().map(|&(row, value)| value * y[row as usize]).sum();
         }
         slack.iter_mut().zip(&self.sign).zip(y).for_each(|((out, sign), y)| *out = sign * y);
+    }
+
+    fn columns(&self) -> usize {
+        self.columns.len() - usize::from(self.level)
+    }
+
+    fn level(&self) -> Option<usize> {
+        self.level.then(|| self.columns.len() - 1)
+    }
+
+    fn slack(&self, row: usize) -> (usize, f64) {
+        (self.columns.len() + row, self.sign[row])
+    }
+
+    fn fullest(&self, column: usize, load: &[f64]) -> f64 {
+        let rows = self.columns[column].iter().map(|entry| entry.0 as usize);
+        rows.filter(|&row| row < self.limits).map(|row| load[row]).fold(0.0, f64::max)
     }
 }
 

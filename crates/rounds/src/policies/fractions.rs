@@ -1,13 +1,13 @@
 //! From active jobs to a linear program, and from its solution to fractions.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 
 use plimsoll_base::error::{Error, Result};
 
 use super::View;
 use crate::lp::{
-    Column, ColumnMember, JobClass, KindColumn, KindJob, KindProgram, Need, Program, Solution, solve_kinds,
-    solve_within,
+    Column, ColumnMember, JobClass, KindColumn, KindJob, KindProgram, Need, Program, solve_kinds, solve_within,
 };
 use crate::mechanism::Targets;
 
@@ -15,7 +15,7 @@ use crate::mechanism::Targets;
 ///
 /// The cost of that program grows with the cube of the classes. Its result is the center of the optima. Published results depend on this
 /// center, so programs up to this size keep it.
-pub(super) const DISTINCT: usize = 300;
+pub(super) const MAX_CLASSES_WITH_PAIRS: usize = 300;
 
 /// The fractions of time of the active jobs, before rounding.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +30,25 @@ pub struct Fractions {
     pub packing: bool,
     /// The positive fractions of pairs.
     pub pairs: Vec<PairFraction>,
-    /// The surplus of each job over its required rate, relative to its largest rate.
+    /// The surplus of each job over its required rate at the center of the optima, relative to its largest rate. Empty unless the
+    /// formulation is [`Formulation::Classes`].
     pub surplus: Vec<f64>,
+    /// The dual value of each worker type's capacity, per accelerator. Empty unless the formulation is [`Formulation::Classes`].
+    pub type_price: Vec<f64>,
+    /// The program that was solved.
+    pub formulation: Formulation,
+}
+
+/// The formulation of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Formulation {
+    /// A column per class of identical jobs, or pair of classes, and worker type. The solution is the center of the optima.
+    #[default]
+    Classes,
+    /// A column per kind of jobs, or pair of kinds, and worker type. The solution is one of the optima.
+    Kinds,
+    /// A combination of the cheapest allocations at several prices of types. The solution is one of the optima.
+    Prices,
 }
 
 /// The fraction of time of a pair of jobs on a worker type.
@@ -81,96 +98,153 @@ pub(super) struct Model<'a> {
     pub accepted: f64,
 }
 
-impl Model<'_> {
-    /// Solves the program. Identical jobs form one class.
-    pub fn solve(&self, view: &View<'_>) -> Result<Fractions> {
-        let (m, n) = (view.jobs.len(), view.capacity.len());
-        let mut index: HashMap<(u64, u64, u64, u32), u32> = HashMap::with_capacity(m);
-        let mut class_of = Vec::with_capacity(m);
-        let mut first_of: Vec<usize> = Vec::new();
-        let mut classes: Vec<JobClass> = Vec::new();
-        for job in 0..m {
-            let need = self.needs[job].map_or((u64::MAX, 0), |need| (need.base.to_bits(), need.slope.to_bits()));
-            let key = ((self.label)(job), need.0, need.1, view.jobs[job].scale);
-            let class = *index.entry(key).or_insert_with(|| {
-                first_of.push(job);
-                classes.push(JobClass { count: 0.0, need: self.needs[job] });
-                classes.len() as u32 - 1
+/// Jobs that are alike in a program, in order of their first jobs.
+struct JobGroups {
+    /// The group of each job.
+    of_job: Vec<u32>,
+    /// The jobs of each group, ascending.
+    members: Vec<Vec<u32>>,
+}
+
+impl JobGroups {
+    /// Groups jobs with equal keys.
+    fn new<K: Eq + Hash>(jobs: usize, key: impl Fn(usize) -> K) -> JobGroups {
+        let mut index: HashMap<K, u32> = HashMap::with_capacity(jobs);
+        let mut groups = JobGroups { of_job: Vec::with_capacity(jobs), members: Vec::new() };
+        for job in 0..jobs {
+            let group = *index.entry(key(job)).or_insert_with(|| {
+                groups.members.push(Vec::new());
+                groups.members.len() as u32 - 1
             });
-            classes[class as usize].count += 1.0;
-            class_of.push(class);
+            groups.members[group as usize].push(job as u32);
+            groups.of_job.push(group);
         }
-        if self.packing && self.value.is_none() && classes.len() > DISTINCT {
+        groups
+    }
+}
+
+/// The time that jobs of a group, or pairs of jobs of two groups, spend on a worker type.
+struct GroupColumn {
+    worker_type: usize,
+    /// The group with its rate.
+    first: (usize, f64),
+    /// The partner's group, at most the first one, with its rate.
+    second: Option<(usize, f64)>,
+}
+
+impl Model<'_> {
+    /// Solves the program. Identical jobs form one class. Programs with pairs of more than [`MAX_CLASSES_WITH_PAIRS`] classes are solved by
+    /// kinds.
+    ///
+    /// Errors: [`Error::NotConverged`]; [`Error::Mismatch`] for a pair of jobs of one kind with unequal rates.
+    pub fn solve(&self, view: &View<'_>) -> Result<Fractions> {
+        let bits = |need: Need| (need.base.to_bits(), need.slope.to_bits());
+        let key = |job: usize| {
+            let need = self.needs[job].map_or((u64::MAX, 0), bits);
+            ((self.label)(job), need, view.jobs[job].scale)
+        };
+        let groups = JobGroups::new(view.jobs.len(), key);
+        if self.packing && self.value.is_none() && groups.members.len() > MAX_CLASSES_WITH_PAIRS {
             match self.solve_by_kind(view) {
                 // Without a certificate the slow program decides.
                 Err(Error::NotConverged { .. }) => {}
                 solved => return solved,
             }
         }
-        let mut columns = Vec::new();
-        // The position of the columns of each class alone, and of each pair of classes.
-        let mut at_alone = vec![u32::MAX; classes.len() * n];
-        let mut at_pair: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
-        for (class, &job) in first_of.iter().enumerate() {
-            let count = classes[class].count;
-            let width = f64::from(view.jobs[job].scale);
-            for j in 0..n {
-                let rate = (self.rate)(job, j);
-                if rate > 0.0 && view.capacity[j] > 0 {
-                    at_alone[class * n + j] = columns.len() as u32;
-                    let first = ColumnMember { class: class as u32, times: 1.0, rate };
-                    let value = self.value.map_or(0.0, |value| value(job, j) * count);
-                    columns.push(Column { worker_type: j as u32, copies: count, width, value, first, second: None });
-                }
-            }
-            for other in 0..if self.packing { class + 1 } else { 0 } {
-                let partner = first_of[other];
-                let copies = if other == class { count * (count - 1.0) / 2.0 } else { count * classes[other].count };
-                if view.jobs[partner].scale != view.jobs[job].scale || copies == 0.0 {
-                    continue;
-                }
-                let mut positions = vec![u32::MAX; n];
-                for j in 0..n {
-                    let (a, b) = (view.jobs[job].kind, view.jobs[partner].kind);
-                    let pair = view.rates.pair(a, b, j).filter(|_| view.capacity[j] > 0);
-                    let Some(pair) = pair else { continue };
-                    positions[j] = columns.len() as u32;
-                    let same = other == class;
-                    let times = if same { count - 1.0 } else { classes[other].count };
-                    let first = ColumnMember { class: class as u32, times, rate: pair.first.per_s };
-                    let second = ColumnMember { class: other as u32, times: count, rate: pair.second.per_s };
-                    let second = (!same).then_some(second);
-                    columns.push(Column { worker_type: j as u32, copies, width, value: 0.0, first, second });
-                }
-                at_pair.insert((class as u32, other as u32), positions);
-            }
-        }
-        let capacity = view.capacity.iter().map(|&count| f64::from(count.max(1))).collect();
-        let program = Program { capacity, classes, columns, level: self.level };
-        let mut solution = solve_within(&program, self.accepted)?;
-        program.make_feasible(&mut solution.x);
-        Ok(self.expand(m, n, &class_of, &at_alone, &at_pair, &solution))
+        self.solve_classes(view, &groups)
     }
 
-    fn expand(
-        &self,
-        m: usize,
-        n: usize,
-        class_of: &[u32],
-        at_alone: &[u32],
-        at_pair: &HashMap<(u32, u32), Vec<u32>>,
-        solution: &Solution,
-    ) -> Fractions {
+    /// Returns the columns of groups: for each group those alone, then those with each earlier group and with itself.
+    ///
+    /// Errors: [`Error::Mismatch`] for a pair of jobs of one kind with unequal rates. Jobs of one kind have the same rates, also beside each other.
+    fn group_columns(&self, view: &View<'_>, groups: &JobGroups) -> Result<Vec<GroupColumn>> {
+        let types: Vec<usize> = (0..view.capacity.len()).filter(|&j| view.capacity[j] > 0).collect();
+        let mut columns = Vec::new();
+        for (group, members) in groups.members.iter().enumerate() {
+            let job = members[0] as usize;
+            for &worker_type in &types {
+                let rate = (self.rate)(job, worker_type);
+                if rate > 0.0 {
+                    columns.push(GroupColumn { worker_type, first: (group, rate), second: None });
+                }
+            }
+            for other in 0..if self.packing { group + 1 } else { 0 } {
+                let partner = &view.jobs[groups.members[other][0] as usize];
+                if partner.scale != view.jobs[job].scale || (other == group && members.len() == 1) {
+                    continue;
+                }
+                for &worker_type in &types {
+                    let Some(pair) = view.rates.pair(view.jobs[job].kind, partner.kind, worker_type) else { continue };
+                    let (own, beside) = (pair.first.per_s, pair.second.per_s);
+                    if view.jobs[job].kind == partner.kind && own != beside {
+                        let id = view.jobs[job].id;
+                        let problem = format!(
+                            "a pair of jobs of the kind of job {id} has the rates {own} and {beside} on worker type {worker_type}; expected \
+                             equal rates"
+                        );
+                        return Err(Error::Mismatch { problem });
+                    }
+                    columns.push(GroupColumn { worker_type, first: (group, own), second: Some((other, beside)) });
+                }
+            }
+        }
+        Ok(columns)
+    }
+
+    /// Solves the program with a column per pair of classes.
+    fn solve_classes(&self, view: &View<'_>, groups: &JobGroups) -> Result<Fractions> {
+        let (m, n) = (view.jobs.len(), view.capacity.len());
+        let count = |class: usize| groups.members[class].len() as f64;
+        let class =
+            |members: &Vec<u32>| JobClass { count: members.len() as f64, need: self.needs[members[0] as usize] };
+        let mut columns = Vec::new();
+        // The position of the columns of each class alone, and of each pair of classes.
+        let mut at_alone = vec![u32::MAX; groups.members.len() * n];
+        let mut at_pair: HashMap<(u32, u32), Vec<u32>> = HashMap::new();
+        for column in self.group_columns(view, groups)? {
+            let (class, rate) = column.first;
+            let job = groups.members[class][0] as usize;
+            let (j, own) = (column.worker_type, count(class));
+            let (worker_type, width) = (j as u32, f64::from(view.jobs[job].scale));
+            let member = |class: usize, times: f64, rate: f64| ColumnMember { class: class as u32, times, rate };
+            let at = columns.len() as u32;
+            let Some((other, beside)) = column.second else {
+                at_alone[class * n + j] = at;
+                let value = self.value.map_or(0.0, |value| value(job, j) * own);
+                columns.push(Column {
+                    worker_type,
+                    copies: own,
+                    width,
+                    value,
+                    first: member(class, 1.0, rate),
+                    second: None,
+                });
+                continue;
+            };
+            at_pair.entry((class as u32, other as u32)).or_insert_with(|| vec![u32::MAX; n])[j] = at;
+            let same = other == class;
+            let (copies, times) =
+                if same { (own * (own - 1.0) / 2.0, own - 1.0) } else { (own * count(other), count(other)) };
+            let first = member(class, times, rate);
+            let second = (!same).then_some(member(other, own, beside));
+            columns.push(Column { worker_type, copies, width, value: 0.0, first, second });
+        }
+        let classes = groups.members.iter().map(class).collect();
+        let program = Program { capacity: capacity(view), classes, columns, level: self.level };
+        let mut solution = solve_within(&program, self.accepted)?;
+        program.make_feasible(&mut solution.x);
+
         let x = |at: u32| solution.x.get(at as usize).copied().unwrap_or(0.0);
         let (level, packing) = (solution.level, self.packing);
-        let mut fractions = Fractions { level, packing, ..Fractions::zero(m, n) };
-        for (job, &class) in class_of.iter().enumerate() {
+        let type_price = solution.type_price.clone();
+        let mut fractions = Fractions { level, packing, type_price, ..Fractions::zero(m, n) };
+        for (job, &class) in groups.of_job.iter().enumerate() {
             for j in 0..n {
                 fractions.alone[job * n + j] = x(at_alone[class as usize * n + j]);
             }
             fractions.surplus[job] = solution.surplus[class as usize];
             for other in 0..if self.packing { job } else { 0 } {
-                let key = (class.max(class_of[other]), class.min(class_of[other]));
+                let key = (class.max(groups.of_job[other]), class.min(groups.of_job[other]));
                 let Some(positions) = at_pair.get(&key) else { continue };
                 for (j, &position) in positions.iter().enumerate().filter(|(_, at)| x(**at) > 0.0) {
                     let (jobs, worker_type) = ([other as u32, job as u32], j as u32);
@@ -178,55 +252,31 @@ impl Model<'_> {
                 }
             }
         }
-        fractions
+        Ok(fractions)
     }
-}
 
-impl Model<'_> {
     /// Solves a program with pairs of many distinct jobs: jobs with equal label and scale are one kind (`lp/aggregate`).
     ///
-    /// Errors: [`Error::NotConverged`]; also for bounds of the level that differ by more than the accepted error, and for a job below its
-    /// required rate.
+    /// Errors: [`Error::NotConverged`], also for bounds of the level that differ by more than the accepted error and for a job below its
+    /// required rate; [`Error::Mismatch`] for a pair of jobs of one kind with unequal rates.
     pub(super) fn solve_by_kind(&self, view: &View<'_>) -> Result<Fractions> {
         let (m, n) = (view.jobs.len(), view.capacity.len());
-        let mut index: HashMap<(u64, u32), usize> = HashMap::new();
-        let mut members: Vec<Vec<u32>> = Vec::new();
-        for job in 0..m {
-            let kind = *index.entry(((self.label)(job), view.jobs[job].scale)).or_insert_with(|| {
-                members.push(Vec::new());
-                members.len() - 1
-            });
-            members[kind].push(job as u32);
-        }
+        let groups = JobGroups::new(m, |job| ((self.label)(job), view.jobs[job].scale));
+        let members = &groups.members;
         let need = |&job: &u32| self.needs[job as usize].unwrap_or(Need { base: 0.0, slope: 0.0 });
-        let mut program = KindProgram {
-            capacity: view.capacity.iter().map(|&count| f64::from(count.max(1))).collect(),
+        let side = |(kind, rate): (usize, f64)| (kind as u32, rate);
+        let column = |column: GroupColumn| KindColumn {
+            worker_type: column.worker_type as u32,
+            width: f64::from(view.jobs[members[column.first.0][0] as usize].scale),
+            first: side(column.first),
+            second: column.second.map(side),
+        };
+        let program = KindProgram {
+            capacity: capacity(view),
             kinds: members.iter().map(|jobs| jobs.iter().map(need).collect()).collect(),
-            columns: Vec::new(),
+            columns: self.group_columns(view, &groups)?.into_iter().map(column).collect(),
             level: self.level,
         };
-        for (kind, jobs) in members.iter().enumerate() {
-            let job = jobs[0] as usize;
-            let (scale, own) = (view.jobs[job].scale, kind as u32);
-            let width = f64::from(scale);
-            for j in 0..n {
-                let rate = (self.rate)(job, j);
-                let worker_type = j as u32;
-                if rate > 0.0 && view.capacity[j] > 0 {
-                    program.columns.push(KindColumn { worker_type, width, first: (own, rate), second: None });
-                }
-                for (other, partners) in members[..=kind].iter().enumerate() {
-                    let partner = &view.jobs[partners[0] as usize];
-                    if partner.scale == scale
-                        && view.capacity[j] > 0
-                        && let Some(pair) = view.rates.pair(view.jobs[job].kind, partner.kind, j)
-                    {
-                        let (first, second) = ((own, pair.first.per_s), Some((other as u32, pair.second.per_s)));
-                        program.columns.push(KindColumn { worker_type, width, first, second });
-                    }
-                }
-            }
-        }
         let solved = solve_kinds(&program)?;
         let reached = |(need, rate): (&Need, &f64)| {
             let required = need.base + need.slope * solved.gap.below;
@@ -242,7 +292,13 @@ impl Model<'_> {
             return Err(Error::NotConverged { solver: "program over kinds".to_owned(), problem });
         }
         let of = |job: KindJob| members[job.0 as usize][job.1 as usize];
-        let mut fractions = Fractions { level: solved.gap.below, packing: true, ..Fractions::zero(m, n) };
+        let mut fractions = Fractions {
+            level: solved.gap.below,
+            packing: true,
+            formulation: Formulation::Kinds,
+            surplus: Vec::new(),
+            ..Fractions::zero(m, n)
+        };
         for (job, j, x) in solved.alone {
             fractions.alone[of(job) as usize * n + j as usize] += x;
         }
@@ -253,15 +309,13 @@ impl Model<'_> {
         }
         fractions.pairs =
             pairs.into_iter().map(|((jobs, worker_type), x)| PairFraction { jobs, worker_type, x }).collect();
-        for (kind, rates) in solved.rates.iter().enumerate() {
-            for (&job, rate) in members[kind].iter().zip(rates) {
-                let need = need(&job);
-                let fastest = (0..n).map(|j| (self.rate)(job as usize, j)).fold(f64::MIN_POSITIVE, f64::max);
-                fractions.surplus[job as usize] = (rate - need.base - need.slope * fractions.level) / fastest;
-            }
-        }
         Ok(fractions)
     }
+}
+
+/// Returns the capacities of a program. A type without accelerators has no columns.
+fn capacity(view: &View<'_>) -> Vec<f64> {
+    view.capacity.iter().map(|&count| f64::from(count.max(1))).collect()
 }
 
 /// Returns each job's rate under the proportional allocation: `sum_j T_ij W_j / W`.
@@ -327,3 +381,6 @@ pub(super) fn check_rates(view: &View<'_>) -> Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

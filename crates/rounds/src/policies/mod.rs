@@ -5,6 +5,7 @@
 mod allox;
 mod closed;
 mod cost;
+mod entity_fifo;
 mod fifo;
 mod finish_time;
 mod fractions;
@@ -21,7 +22,7 @@ use plimsoll_base::units::{Span, Time};
 use crate::mechanism::Targets;
 use crate::table::{Rates, TrainingJob};
 
-pub use fractions::{Fractions, PairFraction, improvement, isolated_rates, proportional_rates};
+pub use fractions::{Formulation, Fractions, PairFraction, improvement, isolated_rates, proportional_rates};
 pub use makespan::makespan;
 pub use max_min::max_min;
 pub use water_filling::{Bottlenecks, Within, water_fill};

@@ -3,9 +3,11 @@
 //! Levels rise together, each in proportion to its weight, until jobs are at their limit (*bottlenecks*); the others continue. Each step is
 //! a linear program. The center of its optima decides which active jobs are bottlenecks: a requirement without surplus at the center has no
 //! surplus in any optimum. Jobs that end at the limit of their own time, before a type is full, end together (`at_own_limits`).
+//! Entities with FIFO inside need few programs (`entity_fifo.rs`); the steps here are the reference implementation of that.
 
 use plimsoll_base::error::Result;
 
+use super::entity_fifo::fill_entities;
 use super::fractions::{Fractions, Model, check_rates, proportional_rates};
 use super::{Policy, PolicyOptions, PolicyRow, View};
 use crate::lp::Need;
@@ -112,10 +114,17 @@ pub fn water_fill(
     entity_weight: &dyn Fn(u32) -> f64,
     bottlenecks: Bottlenecks,
 ) -> Result<(Fractions, Vec<f64>)> {
+    if within == Within::Fifo && bottlenecks == Bottlenecks::Intended {
+        check_rates(view)?;
+        let norm = if aware { proportional_rates(view) } else { vec![1.0; view.jobs.len()] };
+        let rate = |job: usize, j: usize| if aware { view.rate(job, j) } else { 1.0 };
+        return fill_entities(view, &rate, &norm, entity_weight);
+    }
     fill(view, aware, within, (weights, entity_weight), bottlenecks, true)
 }
 
-/// Fills levels as [`water_fill`]. Without `together` each step ends at the first job that reaches a limit: the reference implementation.
+/// Fills levels as [`water_fill`], by a program per step. Without `together` each step ends at the first job that reaches a limit: the
+/// reference implementation, also of [`fill_entities`].
 pub(super) fn fill(
     view: &View<'_>,
     aware: bool,

@@ -3,9 +3,10 @@
 use plimsoll_base::error::Result;
 
 use super::super::dense::Dense;
-use super::super::interior::{Form as _, follow, not_converged};
+use super::super::divide_by_excess;
+use super::super::interior::{Form as _, follow, not_converged, start};
 use super::super::sparse::Sparse;
-use super::{Cut, KindProgram, Relaxed};
+use super::{Cut, KindProgram, Relaxation};
 
 /// The relative gap of the first solutions. They only find rows.
 pub(super) const LOOSE: f64 = 1e-3;
@@ -34,7 +35,7 @@ fn fastest(program: &KindProgram, kind: usize) -> f64 {
 }
 
 /// Solves the program with the rows `cuts`. Errors: a solution with an error above the accepted one.
-pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Result<Relaxed> {
+pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Result<Relaxation> {
     let (k, n, m) = (program.kinds.len(), program.capacity.len(), program.columns.len());
     let scale: Vec<f64> = (0..k).map(|kind| fastest(program, kind)).collect();
     let steepest = cuts.iter().map(|cut| cut.slope / (scale[cut.kind] * cut.jobs)).fold(0.0, f64::max);
@@ -42,7 +43,8 @@ pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Resu
     let mut of_kind: Vec<Vec<usize>> = vec![Vec::new(); k];
     cuts.iter().enumerate().for_each(|(at, cut)| of_kind[cut.kind].push(at));
 
-    let mut form = Sparse { columns: Vec::with_capacity(m + 1), sign: vec![1.0; k + n] };
+    let mut form =
+        Sparse { columns: Vec::with_capacity(m + 1), sign: vec![1.0; k + n], limits: k + n, level: program.level };
     form.sign.resize(k + n + cuts.len(), -1.0);
     for column in &program.columns {
         let mut entries = Vec::new();
@@ -74,7 +76,7 @@ pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Resu
     if program.level {
         cost[m] = -1.0;
     }
-    let from = start(&form, &bound, m, k + n);
+    let from = start(&form, &bound);
     let point = follow(&form, (&cost, &vec![1.0; all], &bound), from, least_gap, &mut Dense::default())?;
     if point.error > ACCEPTED.max(10.0 * least_gap) {
         return Err(not_converged(&format!("relative error {:.1e} of the program over kinds", point.error)));
@@ -82,33 +84,8 @@ pub(super) fn solve(program: &KindProgram, cuts: &[Cut], least_gap: f64) -> Resu
     let mut x: Vec<f64> = point.x[..m].iter().map(|x| x.max(0.0)).collect();
     make_feasible(program, &mut x);
     let level = if program.level { point.x[m] * unit } else { 0.0 };
-    let above = if program.level { above(program, &form, &bound, &point.y) * unit } else { 0.0 };
-    Ok(Relaxed { x, level, above })
-}
-
-/// Returns a point with positive variables: half of the time and capacity in equal parts, and half of the level that it permits.
-fn start(form: &Sparse, bound: &[f64], m: usize, limits: usize) -> Vec<f64> {
-    let mut x = vec![0.0; form.variables()];
-    let mut load = vec![0.0; limits];
-    let own = |column: &Vec<(u32, f64)>| -> Vec<(usize, f64)> {
-        column.iter().map(|&(row, value)| (row as usize, value)).filter(|entry| entry.0 < limits).collect()
-    };
-    form.columns[..m].iter().flat_map(own).for_each(|(row, value)| load[row] += value);
-    for (x, column) in x.iter_mut().zip(&form.columns[..m]) {
-        *x = 0.5 / own(column).iter().map(|entry| load[entry.0]).fold(0.0, f64::max);
-    }
-    let mut used = vec![0.0; form.rows()];
-    form.times(&x, &mut used);
-    if let Some(level) = form.columns.get(m) {
-        let rooms = level.iter().map(|&(row, value)| (used[row as usize] - bound[row as usize]) / -value);
-        x[m] = (0.5 * rooms.fold(f64::INFINITY, f64::min)).clamp(1e-4, 1e6);
-        form.times(&x.clone(), &mut used);
-    }
-    let from = form.columns.len();
-    for row in 0..form.rows() {
-        x[from + row] = (form.sign[row] * (bound[row] - used[row])).max(0.05);
-    }
-    x
+    let dual_bound = if program.level { dual_bound(program, &form, &bound, &point.y) * unit } else { 0.0 };
+    Ok(Relaxation { x, level, dual_bound })
 }
 
 /// Divides the times by the largest excess over the time of a kind or the capacity of a type.
@@ -118,15 +95,13 @@ fn make_feasible(program: &KindProgram, x: &mut [f64]) {
         column.sides().for_each(|(kind, _, times)| time[kind] += times * x);
         used[column.worker_type as usize] += column.width * x;
     }
-    let over = used.iter().zip(&program.capacity).map(|(used, capacity)| used / capacity);
     let of_kinds = time.iter().zip(&program.kinds).map(|(time, jobs)| time / jobs.len() as f64);
-    let over = over.chain(of_kinds).fold(1.0, f64::max);
-    x.iter_mut().for_each(|x| *x /= over);
+    divide_by_excess(x, &used, &program.capacity, of_kinds);
 }
 
 /// Returns the bound on the scaled level by weak duality. Dual values of the wrong sign are cut to 0, and the prices of time are increased
 /// until no column has a positive profit.
-fn above(program: &KindProgram, form: &Sparse, bound: &[f64], y: &[f64]) -> f64 {
+fn dual_bound(program: &KindProgram, form: &Sparse, bound: &[f64], y: &[f64]) -> f64 {
     let (k, n, m) = (program.kinds.len(), program.capacity.len(), program.columns.len());
     let mut price: Vec<f64> = y.iter().zip(&form.sign).map(|(y, sign)| (-sign * y).max(0.0)).collect();
     let norm: f64 = form.columns[m].iter().map(|&(row, value)| -value * price[row as usize]).sum();

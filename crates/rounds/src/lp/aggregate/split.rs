@@ -186,6 +186,8 @@ pub(super) struct Violation {
     pub kind: usize,
     pub job: usize,
     pub column: usize,
+    /// The job's time above half of the total.
+    pub excess: f64,
 }
 
 /// Returns the jobs that have more than half of the time of pairs inside their kind, by kind and position.
@@ -195,9 +197,10 @@ pub(super) fn violations(program: &KindProgram, shares: &[KindShares]) -> Vec<Vi
     let mut found = Vec::new();
     for (kind, shares) in shares.iter().enumerate() {
         for (job, own) in shares.iter().enumerate() {
-            let exceeds =
-                |part: &&(usize, f64)| program.columns[part.0].is_inside() && part.1 > total[part.0] / 2.0 + ROUNDING;
-            found.extend(own.iter().filter(exceeds).map(|&(column, _)| Violation { kind, job, column }));
+            let inside = own.iter().filter(|part| program.columns[part.0].is_inside());
+            let excesses = inside.map(|&(column, time)| (column, time - total[column] / 2.0));
+            let exceeding = excesses.filter(|&(_, excess)| excess > ROUNDING);
+            found.extend(exceeding.map(|(column, excess)| Violation { kind, job, column, excess }));
         }
     }
     found

@@ -128,3 +128,41 @@ fn the_level_is_that_of_single_jobs() {
     }
     assert!(separated > 20, "only {separated} jobs were separated from their kind");
 }
+
+/// Programs outside the preconditions are refused.
+#[test]
+fn invalid_programs_are_refused() {
+    let valid = KindProgram {
+        capacity: vec![2.0],
+        kinds: vec![vec![Need { base: 0.0, slope: 1.0 }; 3]],
+        columns: vec![
+            KindColumn { worker_type: 0, width: 1.0, first: (0, 2.0), second: None },
+            KindColumn { worker_type: 0, width: 1.0, first: (0, 1.5), second: Some((0, 1.5)) },
+        ],
+        level: true,
+    };
+    assert!((solve_kinds(&valid).expect("a solution").gap.below - 5.0 / 3.0).abs() < 1e-9);
+    let refused = |change: &dyn Fn(&mut KindProgram), expected: &str| {
+        let mut program = valid.clone();
+        change(&mut program);
+        let error = solve_kinds(&program).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    refused(&|program| program.capacity[0] = 0.0, "worker type 0 has the capacity 0");
+    refused(&|program| program.kinds[0].clear(), "kind 0 has no job or no column");
+    refused(&|program| program.kinds.push(vec![Need { base: 0.0, slope: 1.0 }]), "kind 1 has no job or no column");
+    refused(&|program| program.columns.iter_mut().for_each(|c| c.first.1 = 0.0), "unequal rates");
+    refused(
+        &|program| {
+            program.columns.truncate(1);
+            program.columns[0].first.1 = 0.0;
+        },
+        "kind 0 has no job or no column with a positive rate",
+    );
+    refused(&|program| program.kinds[0][1].slope = f64::NAN, "negative or not finite");
+    refused(&|program| program.kinds[0][1].base = -1.0, "negative or not finite");
+    refused(&|program| program.columns[0].worker_type = 1, "column 0 has a kind or worker type");
+    refused(&|program| program.columns[0].width = 0.0, "column 0 has a width or rate out of range");
+    refused(&|program| program.columns[1].second = Some((0, 1.0)), "a pair inside kind 0 with unequal rates");
+    refused(&|program| program.kinds[0].iter_mut().for_each(|need| need.slope = 0.0), "no required rate depends");
+}
