@@ -6,8 +6,9 @@
 //! - `attribution`: the wait of a job in counterfactual runs.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
 //! - `page`: the inputs of the simulations inside a report.
-//! - `failover` and `gym`: other kinds of experiments.
+//! - `accelerators`, `failover` and `gym`: other kinds of experiments.
 
+pub mod accelerators;
 mod attribution;
 pub mod changes;
 mod compare;
