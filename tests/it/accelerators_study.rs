@@ -233,6 +233,13 @@ fn an_interrupted_command_continues_to_the_same_bytes() {
         assert!(text.contains(&format!("{runs} {verb} complete already, {} were made", 20 - runs)), "{text}");
         assert_eq!(difference(&expected, &bytes(&out)), None, "after {runs} runs");
     }
+    // The size of figures may change at any time.
+    let narrow = made(&plan, &whole, &["--set", "figures.preset=acm"]);
+    assert!(narrow.contains("20 runs were complete already, 0 were made"), "{narrow}");
+    assert_ne!(
+        bytes(&whole).get(Path::new("figures/completion.svg")),
+        expected.get(Path::new("figures/completion.svg"))
+    );
     // A complete study is not run again; with `--restart` it is.
     let again = made(&plan, &whole, &[]);
     assert!(again.contains("20 runs were complete already, 0 were made"), "{again}");
@@ -287,6 +294,9 @@ fn damaged_runs_are_repeated() {
     let edited = made(&plan, &out, &[]);
     assert!(edited.contains("4 runs were complete already, 4 were made"), "{edited}");
     assert_eq!(self::receipts(&out).len(), 8);
+    let fresh = dir.path().join("fresh");
+    made(&plan, &fresh, &["-q"]);
+    assert_eq!(difference(&bytes(&fresh), &bytes(&out)), None);
     // A folder with runs and a damaged manifest is not given to another plan.
     let manifest = out.join("made.json");
     std::fs::write(&manifest, read_text(&manifest).expect("a manifest").replace("two", "too")).expect("writable");

@@ -119,11 +119,11 @@ pub fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 pub const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another plan, for a plan without runs. Errors: [`Error::Mismatch`] with the differences, or if
-/// the record that would identify the plan is damaged; [`Error::Io`].
+/// Checks that a folder has no results of another plan, for a plan of which the manifest is the only description. Tables about figures may
+/// differ. Errors: [`Error::Mismatch`] with the differences, or if the record that would identify the plan is damaged; [`Error::Io`].
 pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
     match plan_there(folder)? {
-        Found::Whole(there) if there != plan => Err(of_another_plan(folder, &there, plan)),
+        Found::Whole(there) if !is_same_plan(&there, plan) => Err(of_another_plan(folder, &there, plan)),
         Found::Damaged(error) => Err(Error::Mismatch { problem: format!("{error}\n{ADVICE}") }),
         _ => Ok(()),
     }
@@ -230,6 +230,16 @@ fn runs_there(folder: &Path) -> Result<Found<String>> {
         Found::Damaged(error) => Found::Damaged(error),
         Found::Missing => study,
     })
+}
+
+/// Returns whether two plans are equal except for their tables about figures, which do not affect the other results.
+fn is_same_plan(there: &str, plan: &str) -> bool {
+    let without_figures = |text: &str| {
+        let mut table: toml::Table = text.parse().ok()?;
+        ["figure", "figures"].iter().for_each(|key| drop(table.remove(*key)));
+        Some(table)
+    };
+    there == plan || without_figures(there).is_some_and(|there| without_figures(plan) == Some(there))
 }
 
 /// Returns the error for results of another plan, with the differences between the plan `there` and the new one.

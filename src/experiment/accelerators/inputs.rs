@@ -13,6 +13,14 @@ use crate::experiment::study::identity::Digests;
 /// accelerator, and the maximum number of jobs.
 type ListKey = (PathBuf, PathBuf, String, &'static str, bool, usize);
 
+/// A file that a plan names.
+pub(super) struct InputFile {
+    /// Its name in the plan.
+    pub name: String,
+    /// The BLAKE3 digest of its content.
+    pub digest: String,
+}
+
 /// The files that were read so far.
 #[derive(Default)]
 pub(super) struct AcceleratorInputs {
@@ -62,12 +70,13 @@ impl AcceleratorInputs {
         })
     }
 
-    /// Returns the digest of a file, and records its name. Errors: it cannot be read.
-    pub fn digest(&self, name: &Path) -> Result<String> {
+    /// Computes the digest of a file, and records its name. Errors: it cannot be read.
+    pub fn digest(&self, name: &Path) -> Result<InputFile> {
         let digest = self.digests.digest(&self.path(name))?;
         let mut named = self.named.lock().map_err(|_| Error::Interrupted)?;
-        named.insert(name.display().to_string(), digest.clone());
-        Ok(digest)
+        let name = name.display().to_string();
+        named.insert(name.clone(), digest.clone());
+        Ok(InputFile { name, digest })
     }
 
     /// Returns the names of the files in the plan with their digests. Errors: a file has changed since its digest was computed, so that it

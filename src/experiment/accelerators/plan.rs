@@ -9,7 +9,7 @@ use plimsoll_rounds::simulate::JobWindow;
 use plimsoll_rounds::table::{Arrivals, JobList, JobOptions, Throughputs, TrainingJob};
 use serde::Deserialize;
 
-use super::inputs::AcceleratorInputs;
+use super::inputs::{AcceleratorInputs, InputFile};
 use super::keys::{BOTTLENECKS, FIFO_TYPE, NEW_JOBS, OVERHEAD_WHEN, ROUND_END, Section, ShockwaveFile};
 use crate::error::{Error, Result, alternatives, did_you_mean, each};
 use crate::settings::positive_span;
@@ -44,8 +44,8 @@ pub struct AcceleratorSetup {
     pub ideal: bool,
     /// The lists of jobs.
     lists: Vec<Arc<JobList>>,
-    /// The digest of the throughput table, and those of the lists.
-    pub(super) digests: (String, Vec<String>),
+    /// The files of the throughput table and of the lists.
+    pub(super) inputs: (InputFile, Vec<InputFile>),
 }
 
 /// The largest number of jobs per hour.
@@ -211,9 +211,20 @@ pub(super) fn check(section: Section, inputs: &AcceleratorInputs) -> Result<Acce
             }
         })
         .collect::<Result<_>>()?;
-    let digests = (inputs.digest(&section.throughputs)?, each(&section.jobs, |name| inputs.digest(name))?);
+    let files = (inputs.digest(&section.throughputs)?, each(&section.jobs, |name| inputs.digest(name))?);
     let ideal = section.ideal.unwrap_or(false);
-    Ok(AcceleratorSetup { policies, table, cluster, rates, window, options, policy_options, ideal, lists, digests })
+    Ok(AcceleratorSetup {
+        policies,
+        table,
+        cluster,
+        rates,
+        window,
+        options,
+        policy_options,
+        ideal,
+        lists,
+        inputs: files,
+    })
 }
 
 /// Checks the quotas of the entities.

@@ -50,7 +50,7 @@ pub struct AcceleratorCell {
     pub axes: Vec<(String, Constant)>,
     /// The checked table `[accelerators]`.
     pub setup: AcceleratorSetup,
-    /// The plan of the cell as text.
+    /// The plan of the cell as text, without its tables about figures.
     pub text: String,
     /// The digest of the parts of the plan that its runs depend on.
     digest: String,
@@ -91,13 +91,12 @@ impl AcceleratorStudy {
         let mut swept = SweptPlan::read(text.clone(), set, "accelerators.rates=[2.8]")?;
         let figures = fixed_figures(&mut swept.tree)?;
         let inputs = AcceleratorInputs::new(file.parent().unwrap_or(Path::new("")));
-        let mut cells = swept.each(|tree, cell, name| {
+        let cells = swept.each(|tree, cell, name| {
             let (about, read) = AcceleratorCell::read(tree, cell, &inputs)?;
             Ok((about, AcceleratorCell { name: name.to_owned(), axes: swept.axes_of(cell), ..read }))
         })?;
         let (name, question) = cells[0].0.clone();
         let appendix = figures.appendix();
-        cells.iter_mut().for_each(|(_, cell)| cell.text += &appendix);
         Ok(AcceleratorStudy {
             name,
             question,
@@ -162,7 +161,7 @@ impl AcceleratorStudy {
     /// table and of the list of jobs, policy, rate and number of the list.
     pub fn id(&self, index: AcceleratorRunIndex) -> String {
         let cell = &self.cells[index.cell];
-        let (table, lists) = &cell.setup.digests;
+        let (table, lists) = &cell.setup.inputs;
         let rate = index.rate.map(|rate| rate.to_string()).unwrap_or_default();
         run_id(&[
             "plimsoll accelerators 1".to_owned(),
@@ -170,8 +169,8 @@ impl AcceleratorStudy {
             COMMIT.unwrap_or_default().to_owned(),
             schema::VERSION.to_string(),
             cell.digest.clone(),
-            table.clone(),
-            lists[index.run].clone(),
+            table.digest.clone(),
+            lists[index.run].digest.clone(),
             cell.setup.policies[index.policy].name.to_owned(),
             rate,
             index.run.to_string(),
@@ -227,11 +226,24 @@ impl AcceleratorStudy {
         Experiment { name, question, plan, inputs: self.inputs.clone(), command: None }
     }
 
-    /// Returns the provenance of files from the plan `text`: that of the study, or of a cell.
-    pub fn provenance(&self, text: &str) -> Provenance {
-        let inputs: Vec<String> = self.inputs.iter().map(|(name, digest)| format!("{name} {digest}")).collect();
-        Provenance::of_plan(text).with("inputs_blake3", inputs.join("; "))
+    /// Returns the provenance of files from all runs.
+    pub fn provenance(&self) -> Provenance {
+        provenance(&self.text, self.inputs.iter())
     }
+
+    /// Returns the provenance of a file from one run: the plan of its cell, and the files that the run reads.
+    pub fn provenance_of(&self, index: AcceleratorRunIndex) -> Provenance {
+        let cell = &self.cells[index.cell];
+        let (table, lists) = &cell.setup.inputs;
+        let inputs: BTreeMap<&String, &String> =
+            [table, &lists[index.run]].into_iter().map(|input| (&input.name, &input.digest)).collect();
+        provenance(&cell.text, inputs.into_iter())
+    }
+}
+
+fn provenance<'a>(plan: &str, inputs: impl Iterator<Item = (&'a String, &'a String)>) -> Provenance {
+    let inputs: Vec<String> = inputs.map(|(name, digest)| format!("{name} {digest}")).collect();
+    Provenance::of_plan(plan).with("inputs_blake3", inputs.join("; "))
 }
 
 /// The name and the question of a plan.

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::output::accelerators::{StoredRow, jobs_path};
 use crate::output::file::{Pending, WrittenFile};
 use crate::output::frame::Frame;
+use crate::output::provenance::Provenance;
 use crate::output::schema::{AcceleratorJob, AcceleratorRun, AcceleratorType, axis_column, fields};
 use crate::output::table::{Constant, Field, TableWriter};
 use crate::units::Span;
@@ -93,12 +94,12 @@ struct AxisTable<'a> {
 }
 
 impl<'a> AxisTable<'a> {
-    /// Creates the table of rows of type `R` at a path, with the provenance of the plan `plan`. Errors: as [`TableWriter::create`].
-    fn create<R: TableRow>(study: &'a AcceleratorStudy, path: &Path, plan: &str) -> Result<AxisTable<'a>> {
+    /// Creates the table of rows of type `R` at a path. Errors: as [`TableWriter::create`].
+    fn create<R: TableRow>(study: &'a AcceleratorStudy, path: &Path, about: &Provenance) -> Result<AxisTable<'a>> {
         let own = fields::<R>();
         let axis = |(name, value): &(String, Constant)| Field::new(axis_column(name, &own), value.kind());
         let all = study.cells[0].columns().iter().map(axis).chain(own.iter().cloned()).collect();
-        let writer = TableWriter::create(path, &[], all, study.provenance(plan).pairs())?;
+        let writer = TableWriter::create(path, &[], all, about.pairs())?;
         Ok(AxisTable { study, writer })
     }
 
@@ -129,7 +130,7 @@ pub(super) fn jobs_table(
     rows: &[AcceleratorJob],
 ) -> Result<Pending> {
     let path = jobs_path(place, &study.key(index));
-    let mut table = AxisTable::create::<AcceleratorJob>(study, &path, &study.cells[index.cell].text)?;
+    let mut table = AxisTable::create::<AcceleratorJob>(study, &path, &study.provenance_of(index))?;
     let columns: Vec<Column<ColumnValue<AcceleratorJob>>> = AcceleratorJob::columns();
     for row in rows {
         table.push(index.cell, columns.iter().map(|column| column.value.cell(row, 0)))?;
@@ -139,9 +140,10 @@ pub(super) fn jobs_table(
 
 /// Writes the tables of all runs; returns their files. Errors: [`Error::Output`]; a table of a run is damaged.
 pub fn write_tables(study: &AcceleratorStudy, folder: &Path, runs: &[StoredRun]) -> Result<Vec<WrittenFile>> {
-    let mut whole = AxisTable::create::<AcceleratorRun>(study, &whole_path::<AcceleratorRun>(folder), &study.text)?;
-    let mut types = AxisTable::create::<AcceleratorType>(study, &whole_path::<AcceleratorType>(folder), &study.text)?;
-    let mut jobs = AxisTable::create::<AcceleratorJob>(study, &whole_path::<AcceleratorJob>(folder), &study.text)?;
+    let about = study.provenance();
+    let mut whole = AxisTable::create::<AcceleratorRun>(study, &whole_path::<AcceleratorRun>(folder), &about)?;
+    let mut types = AxisTable::create::<AcceleratorType>(study, &whole_path::<AcceleratorType>(folder), &about)?;
+    let mut jobs = AxisTable::create::<AcceleratorJob>(study, &whole_path::<AcceleratorJob>(folder), &about)?;
     for run in runs {
         let cell = run.index.cell;
         whole.push_stored(cell, &run.summary.row)?;
