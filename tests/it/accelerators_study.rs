@@ -43,7 +43,7 @@ fn swept(dir: &Path, text: &str) -> PathBuf {
 }
 
 /// Runs a plan; returns its messages.
-fn made(plan: &Path, folder: &Path, more: &[&str]) -> String {
+fn run_plan(plan: &Path, folder: &Path, more: &[&str]) -> String {
     let made = run(plimsoll(&["run", "-o"]).arg(folder).arg(plan).args(more));
     assert!(made.status.success(), "{more:?}: {}", said(&made));
     said(&made)
@@ -70,9 +70,9 @@ fn axes_are_columns_and_figures() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = swept(dir.path(), SWEEP);
     let out = dir.path().join("1");
-    made(&plan, &out, &["-q", "-j", "1"]);
+    run_plan(&plan, &out, &["-q", "-j", "1"]);
     let other = dir.path().join("2");
-    made(&plan, &other, &["-q", "-j", "2"]);
+    run_plan(&plan, &other, &["-q", "-j", "2"]);
     assert_eq!(difference(&bytes(&out), &bytes(&other)), None, "one and two threads");
     // Five cells: the excluded combination is absent.
     let cells = [("1m", 20, "2m"), ("1m", 24, "6m"), ("2m", 20, "2m"), ("2m", 22, "4m"), ("2m", 24, "6m")];
@@ -101,7 +101,7 @@ fn axes_are_columns_and_figures() {
         let set: Vec<String> = set.iter().map(|(key, value)| format!("--set=accelerators.{key}={value}")).collect();
         let mut options: Vec<&str> = vec!["-q", "--set=accelerators.rates=[6]"];
         options.extend(set.iter().map(String::as_str));
-        made(&dir.path().join("two.toml"), &alone, &options);
+        run_plan(&dir.path().join("two.toml"), &alone, &options);
         let expected = Frame::open(&alone.join("accelerator_runs.parquet")).numbers("completion_mean_s");
         let is_own = |row: &usize| rounds[*row] == round && most[*row] == Some(jobs);
         let found: Vec<Option<f64>> = (0..means.len()).filter(is_own).map(|row| means[row]).collect();
@@ -121,7 +121,7 @@ fn axes_are_columns_and_figures() {
     assert!(report.contains("<th") && report.contains("most_jobs"), "the summary has the axes");
     // The values of an axis are replaced by those of `--set`.
     let three = dir.path().join("three");
-    let text = made(&plan, &three, &["-q", "--format", "json", "--set", "accelerators.round=[\"3m\"]"]);
+    let text = run_plan(&plan, &three, &["-q", "--format", "json", "--set", "accelerators.round=[\"3m\"]"]);
     let frame = Frame::open(&three.join("accelerator_types.parquet"));
     assert!(frame.names(axes[0], "").iter().all(|round| round == "3m"), "{text}");
     assert_eq!(frame.integers(axes[1]).len(), 3 * 2 * 2 * 2, "three cells, two policies, lists and types");
@@ -209,7 +209,7 @@ fn an_interrupted_command_continues_to_the_same_bytes() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = swept(dir.path(), SWEEP);
     let whole = dir.path().join("whole");
-    made(&plan, &whole, &["-q"]);
+    run_plan(&plan, &whole, &["-q"]);
     let expected = bytes(&whole);
     for (runs, threads) in [(1, "1"), (7, "2"), (19, "1")] {
         let out = dir.path().join(format!("after-{runs}"));
@@ -228,29 +228,29 @@ fn an_interrupted_command_continues_to_the_same_bytes() {
         assert!(refused.contains("accelerators.round"), "{refused}");
         let listed = run(plimsoll(&["run", "--dry-run", "-o"]).arg(&out).arg(&plan));
         assert!(said(&listed).contains(&format!("20 runs, {} to run", 20 - runs)), "{}", said(&listed));
-        let text = made(&plan, &out, &["-j", threads]);
+        let text = run_plan(&plan, &out, &["-j", threads]);
         let verb = if runs == 1 { "run was" } else { "runs were" };
         assert!(text.contains(&format!("{runs} {verb} complete already, {} were made", 20 - runs)), "{text}");
         assert_eq!(difference(&expected, &bytes(&out)), None, "after {runs} runs");
     }
     // The size of figures may change at any time.
-    let narrow = made(&plan, &whole, &["--set", "figures.preset=acm"]);
+    let narrow = run_plan(&plan, &whole, &["--set", "figures.preset=acm"]);
     assert!(narrow.contains("20 runs were complete already, 0 were made"), "{narrow}");
     assert_ne!(
         bytes(&whole).get(Path::new("figures/completion.svg")),
         expected.get(Path::new("figures/completion.svg"))
     );
     // A complete study is not run again; with `--restart` it is.
-    let again = made(&plan, &whole, &[]);
+    let again = run_plan(&plan, &whole, &[]);
     assert!(again.contains("20 runs were complete already, 0 were made"), "{again}");
-    let restarted = made(&plan, &whole, &["--restart"]);
+    let restarted = run_plan(&plan, &whole, &["--restart"]);
     assert!(!restarted.contains("complete already"), "{restarted}");
     assert_eq!(difference(&expected, &bytes(&whole)), None);
     // `--restart` replaces the results of another plan; the cells of the old plan are gone.
     let more = ["-q", "--restart", "--set", "accelerators.round=[\"3m\"]"];
-    made(&plan, &whole, &more);
+    run_plan(&plan, &whole, &more);
     let fresh = dir.path().join("fresh");
-    made(&plan, &fresh, &["-q", "--set", "accelerators.round=[\"3m\"]"]);
+    run_plan(&plan, &fresh, &["-q", "--set", "accelerators.round=[\"3m\"]"]);
     assert_eq!(difference(&bytes(&fresh), &bytes(&whole)), None);
 }
 
@@ -259,7 +259,7 @@ fn damaged_runs_are_repeated() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = written(dir.path(), PLAN);
     let out = dir.path().join("out");
-    made(&plan, &out, &["-q"]);
+    run_plan(&plan, &out, &["-q"]);
     let expected = bytes(&out);
     let receipts = receipts(&out);
     assert_eq!(receipts.len(), 8, "two policies, two rates, two lists");
@@ -281,7 +281,7 @@ fn damaged_runs_are_repeated() {
     if let Some(second) = damaged.get(1) {
         std::fs::remove_file(second).expect("removable");
     }
-    let again = made(&plan, &out, &["-j", "2"]);
+    let again = run_plan(&plan, &out, &["-j", "2"]);
     let broken = 1 + damaged.len();
     assert_eq!(again.matches("it was run again").count(), broken, "{again}");
     assert!(again.contains("not as it was written"), "{again}");
@@ -291,18 +291,18 @@ fn damaged_runs_are_repeated() {
     let list = dir.path().join("second.csv");
     let jobs = read_text(&list).expect("a list").replacen(",600", ",601", 1);
     std::fs::write(&list, jobs).expect("writable");
-    let edited = made(&plan, &out, &[]);
+    let edited = run_plan(&plan, &out, &[]);
     assert!(edited.contains("4 runs were complete already, 4 were made"), "{edited}");
     assert_eq!(self::receipts(&out).len(), 8);
     let fresh = dir.path().join("fresh");
-    made(&plan, &fresh, &["-q"]);
+    run_plan(&plan, &fresh, &["-q"]);
     assert_eq!(difference(&bytes(&fresh), &bytes(&out)), None);
     // A folder with runs and a damaged manifest is not given to another plan.
     let manifest = out.join("made.json");
     std::fs::write(&manifest, read_text(&manifest).expect("a manifest").replace("two", "too")).expect("writable");
     let other = run(plimsoll(&["run", "-q", "--set", "accelerators.round=3m", "-o"]).arg(&out).arg(&plan));
     assert!(other.status.code() == Some(2) && said(&other).contains("belongs to this plan"), "{}", said(&other));
-    assert!(made(&plan, &out, &[]).contains("8 runs were complete already"));
+    assert!(run_plan(&plan, &out, &[]).contains("8 runs were complete already"));
 }
 
 #[test]
@@ -310,12 +310,12 @@ fn shards_are_gathered_and_packed() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let plan = swept(dir.path(), SWEEP);
     let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
-    made(&plan, &whole, &["-q"]);
-    made(&plan, &parts, &["-q", "--shard", "0/2"]);
+    run_plan(&plan, &whole, &["-q"]);
+    run_plan(&plan, &parts, &["-q", "--shard", "0/2"]);
     let early = run(plimsoll(&["run", "-q", "--gather", "-o"]).arg(&parts).arg(&plan));
     assert!(early.status.code() == Some(2) && said(&early).contains("10 runs are missing"), "{}", said(&early));
-    assert!(made(&plan, &parts, &["--shard", "1/2"]).contains("run again with --gather"));
-    made(&plan, &parts, &["-q", "--gather"]);
+    assert!(run_plan(&plan, &parts, &["--shard", "1/2"]).contains("run again with --gather"));
+    run_plan(&plan, &parts, &["-q", "--gather"]);
     assert_eq!(difference(&bytes(&whole), &bytes(&parts)), None);
     let zip = dir.path().join("swept.zip");
     let packed = run(plimsoll(&["bundle"]).arg(&whole).arg("-o").arg(&zip).current_dir(dir.path()));
