@@ -5,7 +5,7 @@ pub use plimsoll_figures::{gallery, picture, requests, sequence, shares, stamp, 
 pub use plimsoll_metrics::numbers;
 pub use plimsoll_report::{headline, html, left_over, over_commit, overview, page};
 pub use plimsoll_results::{
-    bundle, comparison, crate_json, files, folder, manifest, ownership, provenance, read, receipt, schema, shell,
-    summary, verify,
+    accelerators, bundle, comparison, crate_json, files, folder, manifest, ownership, provenance, read, receipt,
+    schema, shell, summary, verify,
 };
 pub use plimsoll_store::{archive, file, frame, lock, parquet, portable, sealed, table, trace};

@@ -11,18 +11,18 @@ use serde::de::DeserializeOwned;
 
 use super::Context;
 use super::run::{provenance, relative_path};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::experiment::accelerators::AcceleratorStudy;
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Plain;
 use crate::output::file::{WrittenFile, write_whole};
 use crate::output::files;
 use crate::output::folder::check_name;
-use crate::output::folder::check_output;
 use crate::output::gallery::{self, Drawn};
 use crate::output::html::{self, HtmlTable, Report};
 use crate::output::lock::Lock;
 use crate::output::manifest::{self, Manifest};
-use crate::output::ownership::{check_owner, check_without_runs, clear, remove_empty};
+use crate::output::ownership::{claim, clear, remove_empty};
 use crate::output::page::inline;
 use crate::output::paper::Paper;
 use crate::output::provenance::Provenance;
@@ -92,6 +92,20 @@ impl StaticPlan {
         }
     }
 
+    /// Creates the description of a plan with a table `[accelerators]`.
+    pub fn of_accelerators(study: &AcceleratorStudy) -> StaticPlan {
+        StaticPlan {
+            name: study.name.clone(),
+            question: study.question.clone(),
+            text: study.text.clone(),
+            paper: study.paper,
+            file: study.file.clone(),
+            set: study.set.clone(),
+            inputs: study.inputs.clone(),
+            seeds: Vec::new(),
+        }
+    }
+
     /// Returns the provenance of the files of the results.
     pub fn provenance(&self) -> Provenance {
         let about = Provenance::of_plan(&self.text).with_seeds(&self.seeds);
@@ -143,9 +157,22 @@ impl StaticPlan {
             let removed = clear(folder)?;
             remove_empty(folder, &removed);
         }
+        self.record_command((folder, files::RUN), (context, threads, started), serde_json::Map::new())
+    }
+
+    /// Writes the record `name` (`run.json`) of the facts that differ between executions, with the facts `more`.
+    pub fn record_command(
+        &self,
+        (folder, name): (&Path, &str),
+        (context, threads, started): (&Context, usize, Instant),
+        more: serde_json::Map<String, serde_json::Value>,
+    ) -> Result<()> {
         let place = relative_path(folder, self.file.parent().unwrap_or(Path::new("")));
-        let more = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
-        sealed::write(&folder.join(files::RUN), &provenance(context, threads, started, more)).map(drop)
+        let mut facts = serde_json::json!({ "plan": self.file, "set": self.set, "folder": place });
+        if let Some(facts) = facts.as_object_mut() {
+            facts.extend(more);
+        }
+        sealed::write(&folder.join(name), &provenance(context, threads, started, facts)).map(drop)
     }
 
     /// Records the generated files.
@@ -158,13 +185,7 @@ impl StaticPlan {
     /// Locks a folder for the results. Errors: another process writes to it; it contains files that are not Plimsoll's, or, without
     /// `restart`, results of another plan.
     pub fn claim(&self, folder: &Path, restart: bool) -> Result<FolderClaim> {
-        check_output("--output", folder)?;
-        let lock = Lock::alone(folder)?;
-        check_owner(folder)?;
-        let replaces = match check_without_runs(folder, &self.text) {
-            Err(Error::Mismatch { .. }) if restart => true,
-            checked => checked.map(|()| false)?,
-        };
+        let (lock, replaces) = claim(folder, &self.text, restart, false)?;
         Ok(FolderClaim { _lock: lock, replaces })
     }
 }

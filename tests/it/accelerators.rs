@@ -11,7 +11,7 @@ use plimsoll::rounds::table::{Arrivals, JobOptions, Throughputs, read_jobs};
 use crate::frame::Frame;
 use crate::replay::{plimsoll, run, said};
 
-const TABLE: &str = "job_type,worker_type,scale_factor,iterations_per_s
+pub const TABLE: &str = "job_type,worker_type,scale_factor,iterations_per_s
 image,v100,1,40
 image,k80,1,10
 image,v100,2,76
@@ -22,7 +22,7 @@ text,v100,2,11
 text,k80,2,9
 ";
 
-const PLAN: &str = r#"
+pub const PLAN: &str = r#"
 name = "two"
 [accelerators]
 policies = ["max_min_fairness_perf", "fifo"]
@@ -36,7 +36,7 @@ at_least = "4m"
 "#;
 
 /// Returns a list of 24 jobs.
-fn jobs(shift: u32) -> String {
+pub fn jobs(shift: u32) -> String {
     let mut text = "job,unit_arrival,job_type,scale_factor,duration_s\n".to_owned();
     for job in 0..24u32 {
         let kind = if (job + shift).is_multiple_of(3) { "text" } else { "image" };
@@ -47,7 +47,7 @@ fn jobs(shift: u32) -> String {
 }
 
 /// Writes the files of a plan; returns its path.
-fn written(dir: &Path, plan: &str) -> PathBuf {
+pub fn written(dir: &Path, plan: &str) -> PathBuf {
     let files = [
         ("rates.csv", TABLE.to_owned()),
         ("first.csv", jobs(0)),

@@ -3,6 +3,7 @@
 //! `slow` is the reference implementation that the engine must equal, `workloads` draws its inputs, and `replay` runs the binary.
 
 mod accelerators;
+mod accelerators_study;
 mod backfill;
 mod bundle;
 mod bundle_again;

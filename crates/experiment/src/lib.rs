@@ -5,11 +5,12 @@
 //! - `preflight`, `execute`, `observe`: the validation, execution and repetition of runs. A single run is in the crate `plimsoll_runs`.
 //! - `attribution`: the wait of a job in counterfactual runs.
 //! - `compare`, `findings`, `contrast`: statistics of runs, of policies, and of two results.
-//! - `failover` and `gym`: other kinds of experiments.
+//! - `accelerators`, `failover` and `gym`: other kinds of experiments.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod accelerators;
 mod attribution;
 pub mod changes;
 mod compare;

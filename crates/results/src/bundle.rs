@@ -10,10 +10,12 @@ mod records;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use crate::accelerators::AcceleratorSummary;
 use crate::files::{ESTIMATES, EXPERIMENT, RECEIPTS, REQUESTS, RUN};
 use crate::folder::{Contents, StudyRecord, check_name, of_cell, receipts};
 use crate::manifest::Manifest;
-use crate::receipt::{Receipt, ReceiptState};
+use crate::ownership::places;
+use crate::receipt::{Receipt, ReceiptState, find};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::rows;
 use plimsoll_store::archive::{self, Content, Sum};
@@ -95,9 +97,13 @@ pub fn collect(folder: &Path, largest: u64) -> Result<BundleContents> {
     let mut cells = vec![String::new()];
     let mut read = None;
     match (described, Manifest::alone(folder)?) {
-        (None, Some((about, _))) if !folder.join(EXPERIMENT).exists() => {
+        (None, Some((about, manifest))) if !folder.join(EXPERIMENT).exists() => {
             (packed.name, packed.question, packed.plan) = (about.name, about.question, about.plan);
             packed.replay = about.command;
+            packed.stored_runs(folder, &mut records)?;
+            if manifest.files.is_empty() {
+                packed.missing.add("the tables, figures and report: the command was interrupted".to_owned());
+            }
             read = Some(about.inputs.into_iter().map(|(name, digest)| (name, Some(digest))).collect());
         }
         (Some(described), _) => {
@@ -181,6 +187,24 @@ fn listed(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 impl BundleContents {
+    /// Adds the complete runs of a plan with accelerators, which its manifest does not list: receipts and tables.
+    fn stored_runs(&mut self, folder: &Path, records: &mut Records) -> Result<()> {
+        for place in places(folder)? {
+            for name in receipts(&place)? {
+                let id = name.trim_end_matches(".json");
+                let ReceiptState::Whole(receipt) = find::<AcceleratorSummary>(&place, id) else { continue };
+                let text = sealed::text(&Receipt::path(&place, id)).ok().flatten();
+                records.add(folder, &place, &format!("{RECEIPTS}/{name}"), text.map(|text| digest_of(text.as_bytes())));
+                receipt
+                    .tables
+                    .into_iter()
+                    .for_each(|(table, digest)| records.add(folder, &place, &table, Some(digest)));
+                self.runs += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the runs of a cell and adds the files of complete runs to `records`. A damaged run is reported only if it may be one of the
     /// missing runs; otherwise it may be from an earlier plan.
     fn cell(&mut self, folder: &Path, cell: &str, records: &mut Records) -> Result<()> {

@@ -3,7 +3,7 @@
 use plimsoll_base::column::TableRow;
 pub use plimsoll_store::lock::RECEIPTS;
 
-use crate::schema::{Fated, Recovered, Table};
+use crate::schema::{AcceleratorJob, AcceleratorRun, AcceleratorType, Fated, Recovered, Table};
 
 /// The description of the results of a plan without a sweep, or of a cell.
 pub const EXPERIMENT: &str = "experiment.json";
@@ -44,6 +44,12 @@ pub const DIFFERENCES: &str = "statistics/differences.parquet";
 /// The names of the tables of a plan with a table `[failover]`.
 pub const FAILOVER: [&str; 2] = [Fated::TABLE, Recovered::TABLE];
 
+/// The names of the tables of a plan with a table `[accelerators]`.
+pub const ACCELERATORS: [&str; 3] = [AcceleratorRun::TABLE, AcceleratorType::TABLE, AcceleratorJob::TABLE];
+
+/// The folder of the jobs of each run of such a plan.
+pub const ACCELERATOR_JOBS: &str = AcceleratorJob::TABLE;
+
 /// The folder of counterexamples of a plan.
 pub const COUNTEREXAMPLES: &str = "counterexamples";
 
@@ -64,9 +70,9 @@ pub fn is_record(name: &str) -> bool {
 /// Returns whether results use this name in their folder.
 pub fn is_of_results(name: &str) -> bool {
     let tables = || Table::all().map(|table| table.name());
-    let others = [RECEIPTS, SAVED, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES];
+    let others = [RECEIPTS, SAVED, FIGURES, STATISTICS, REPORT, REQUESTS, COUNTEREXAMPLES, ACCELERATOR_JOBS];
     is_record(name)
         || name.starts_with(CELL)
         || tables().chain(others).any(|own| own == name)
-        || name.strip_suffix(".parquet").is_some_and(|table| FAILOVER.contains(&table))
+        || name.strip_suffix(".parquet").is_some_and(|table| FAILOVER.contains(&table) || ACCELERATORS.contains(&table))
 }

@@ -6,6 +6,7 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod accelerators;
 pub mod bundle;
 pub mod comparison;
 pub mod crate_json;

@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_base::error::{Error, Result};
 use plimsoll_store::file::is_temporary;
-use plimsoll_store::lock::{FILE as LOCK, is_lock};
+use plimsoll_store::lock::{FILE as LOCK, Lock, is_lock};
 use plimsoll_store::sealed::{self, Found};
+use serde::de::IgnoredAny;
 
-use crate::files::{CELL, EXPERIMENT, FIGURES, RECEIPTS, SAVED, STATE, STATISTICS, STUDY, is_of_results, is_record};
+use crate::files::{
+    ACCELERATOR_JOBS, CELL, EXPERIMENT, FIGURES, RECEIPTS, SAVED, STATE, STATISTICS, STUDY, is_of_results, is_record,
+};
 use crate::folder::{Contents, StudyRecord, check_links, check_output, of_cell, receipts};
 use crate::manifest::{self, Manifest};
 use crate::receipt::Receipt;
@@ -116,13 +119,25 @@ pub fn places(folder: &Path) -> Result<Vec<PathBuf>> {
 pub const ADVICE: &str = "Repeat that command or plan unchanged, choose another folder with -o, or replace those results with \
                       --restart.";
 
-/// Checks that a folder has no results of another plan, for a plan without runs. Errors: [`Error::Mismatch`] with the differences, or if
-/// the record that would identify the plan is damaged; [`Error::Io`].
+/// Checks that a folder has no results of another plan, for a plan of which the manifest is the only description. Tables about figures may
+/// differ. Errors: [`Error::Mismatch`] with the differences, or if the record that would identify the plan is damaged; [`Error::Io`].
 pub fn check_without_runs(folder: &Path, plan: &str) -> Result<()> {
     match plan_there(folder)? {
-        Found::Whole(there) if there != plan => Err(of_another_plan(folder, &there, plan)),
+        Found::Whole(there) if !is_same_plan(&there, plan) => Err(of_another_plan(folder, &there, plan)),
         Found::Damaged(error) => Err(Error::Mismatch { problem: format!("{error}\n{ADVICE}") }),
         _ => Ok(()),
+    }
+}
+
+/// Locks a folder for a plan of which the manifest is the only description; `shared` with other shards of its runs. Also returns whether
+/// results of another plan are replaced. Errors: another process writes to the folder; it contains files that are not Plimsoll's, or, without `restart`, results of another plan.
+pub fn claim(folder: &Path, plan: &str, restart: bool, shared: bool) -> Result<(Lock, bool)> {
+    check_output("--output", folder)?;
+    let lock = if shared { Lock::shared(folder)? } else { Lock::alone(folder)? };
+    check_owner(folder)?;
+    match check_without_runs(folder, plan) {
+        Err(Error::Mismatch { .. }) if restart => Ok((lock, true)),
+        checked => checked.map(|()| (lock, false)),
     }
 }
 
@@ -164,7 +179,7 @@ pub fn clear(folder: &Path) -> Result<Vec<PathBuf>> {
     for place in places(folder)? {
         for name in receipts(&place)? {
             let path = place.join(RECEIPTS).join(&name);
-            match sealed::read::<Receipt>(&path) {
+            match sealed::read::<Receipt<IgnoredAny>>(&path) {
                 Ok(Some(receipt)) => removed.extend(manifest::remove_files(&place, &receipt.tables)?),
                 Err(error @ Error::Io { .. }) => return Err(error),
                 _ => continue,
@@ -217,6 +232,16 @@ fn runs_there(folder: &Path) -> Result<Found<String>> {
     })
 }
 
+/// Returns whether two plans are equal except for their tables about figures, which do not affect the other results.
+fn is_same_plan(there: &str, plan: &str) -> bool {
+    let without_figures = |text: &str| {
+        let mut table: toml::Table = text.parse().ok()?;
+        ["figure", "figures"].iter().for_each(|key| drop(table.remove(*key)));
+        Some(table)
+    };
+    there == plan || without_figures(there).is_some_and(|there| without_figures(plan) == Some(there))
+}
+
 /// Returns the error for results of another plan, with the differences between the plan `there` and the new one.
 pub fn of_another_plan(folder: &Path, there: &str, plan: &str) -> Error {
     let differs = difference(there, plan);
@@ -263,28 +288,7 @@ fn flatten(path: &str, value: &toml::Value, lines: &mut Vec<(String, String)>) {
 pub fn remove_stale(folder: &Path, cells: &[&str], is_swept: bool, kept: &HashSet<PathBuf>) -> Result<()> {
     let ours: HashSet<PathBuf> = cells.iter().map(|cell| of_cell(folder, cell)).collect();
     for place in places(folder)? {
-        for name in receipts(&place)? {
-            let path = place.join(RECEIPTS).join(&name);
-            let receipt = match sealed::read::<Receipt>(&path) {
-                Ok(Some(receipt)) => receipt,
-                Err(error @ Error::Io { .. }) => return Err(error),
-                // A damaged record lists no files.
-                _ => continue,
-            };
-            if !kept.contains(&path) {
-                let mut tables = receipt.tables;
-                tables.retain(|table, _| !kept.contains(&place.join(table)));
-                manifest::remove(&place, &tables)?;
-                remove(&path)?;
-            }
-        }
-        let tables = Table::all().map(|table| table.name());
-        for name in tables.chain([RECEIPTS, STATISTICS, FIGURES]) {
-            remove_temporary(&place, &place.join(name))?;
-        }
-        // Removing the folder fails if it contains other files, as intended.
-        let _ = std::fs::remove_dir(place.join(RECEIPTS));
-        remove_temporary(&place, &place)?;
+        remove_stale_runs(&place, kept)?;
         if !ours.contains(&place) && Contents::read(&place).is_ok() {
             // The description is of another plan, or of a cell that this plan does not have.
             remove(&place.join(EXPERIMENT))?;
@@ -304,6 +308,33 @@ pub fn remove_stale(folder: &Path, cells: &[&str], is_swept: bool, kept: &HashSe
     }
 }
 
+/// Removes the receipts in the folder of a cell that are not in `kept`, with their tables, and temporary files of killed processes. Errors:
+/// as [`remove_stale`].
+pub fn remove_stale_runs(place: &Path, kept: &HashSet<PathBuf>) -> Result<()> {
+    for name in receipts(place)? {
+        let path = place.join(RECEIPTS).join(&name);
+        let receipt = match sealed::read::<Receipt<IgnoredAny>>(&path) {
+            Ok(Some(receipt)) => receipt,
+            Err(error @ Error::Io { .. }) => return Err(error),
+            // A damaged record lists no files.
+            _ => continue,
+        };
+        if !kept.contains(&path) {
+            let mut tables = receipt.tables;
+            tables.retain(|table, _| !kept.contains(&place.join(table)));
+            manifest::remove(place, &tables)?;
+            remove(&path)?;
+        }
+    }
+    let tables = Table::all().map(|table| table.name());
+    for name in tables.chain([RECEIPTS, STATISTICS, FIGURES, ACCELERATOR_JOBS]) {
+        remove_temporary(place, &place.join(name))?;
+    }
+    // Removing the folder fails if it contains other files, as intended.
+    let _ = std::fs::remove_dir(place.join(RECEIPTS));
+    remove_temporary(place, place)
+}
+
 /// Removes temporary files of killed processes from a folder and from the folders of policies and runs below it. Folders of policies and
 /// runs that are empty afterwards are also removed.
 fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
@@ -314,7 +345,7 @@ fn remove_temporary(place: &Path, folder: &Path) -> Result<()> {
             remove(&path)?;
             let left = folder.ancestors().take_while(|above| *above != place);
             let _ = left.map_while(|above| std::fs::remove_dir(above).ok()).count();
-        } else if (name.starts_with("policy=") || name.starts_with("run=")) && path.is_dir() {
+        } else if ["policy=", "jobs_per_hour=", "run="].iter().any(|prefix| name.starts_with(prefix)) && path.is_dir() {
             remove_temporary(place, &path)?;
         }
     }

@@ -11,6 +11,7 @@ use plimsoll_base::error::Result;
 use plimsoll_store::file::Pending;
 use plimsoll_store::portable::leads_elsewhere;
 use plimsoll_store::sealed;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::files::RECEIPTS;
@@ -42,9 +43,9 @@ pub struct RunKey {
 
 /// The state of a run in a results folder.
 #[derive(Clone, Debug)]
-pub enum ReceiptState {
+pub enum ReceiptState<S = RunSummary> {
     /// The run is complete.
-    Whole(Box<Receipt>),
+    Whole(Box<Receipt<S>>),
     /// The run is damaged, with the reason.
     Broken(String),
     /// The run has no receipt.
@@ -57,15 +58,9 @@ impl Receipt {
         folder.join(RECEIPTS).join(format!("{id}.json"))
     }
 
-    /// Writes the receipt of a run, and then renames its tables to their final names in `folder`. Errors: [`plimsoll_base::error::Error::Output`].
+    /// Writes the receipt of a run of the engine. Errors: as [`write()`].
     pub fn write(folder: &Path, id: &str, tables: Vec<Pending>, summary: RunSummary) -> Result<Receipt> {
-        let digest = |table: &Pending| (below(folder, &table.written().path), table.written().digest.clone());
-        let receipt = Receipt { id: id.to_owned(), tables: tables.iter().map(digest).collect(), summary };
-        let path = Receipt::path(folder, id);
-        check_links(folder, &path)?;
-        sealed::write(&path, &receipt)?;
-        tables.into_iter().try_for_each(|table| table.place().map(drop))?;
-        Ok(receipt)
+        write(folder, id, tables, summary)
     }
 
     /// Returns whether the receipt belongs to a run of this policy with this number and lists only tables of this run.
@@ -75,26 +70,41 @@ impl Receipt {
         self.summary.policy == policy && self.summary.run == run && self.tables.keys().all(|table| own.contains(table))
     }
 
-    /// Finds the receipt of a run and checks the digests of its tables.
+    /// Finds the receipt of a run of the engine, as [`find`] does.
     pub fn find(folder: &Path, id: &str) -> ReceiptState {
-        let receipt = match sealed::read::<Receipt>(&Receipt::path(folder, id)) {
-            Ok(Some(receipt)) if receipt.id == id => receipt,
-            Ok(Some(_)) => return ReceiptState::Broken("its receipt belongs to another run".into()),
-            Ok(None) => return ReceiptState::Missing,
-            Err(error) => return ReceiptState::Broken(error.to_string()),
-        };
-        for (table, digest) in &receipt.tables {
-            if leads_elsewhere(table) {
-                return ReceiptState::Broken(format!(
-                    "its receipt lists {table}, which is not a table of these results"
-                ));
-            }
-            match state(folder, table, digest) {
-                FileState::AsMade => {}
-                FileState::Changed => return ReceiptState::Broken(format!("{table} is not as it was written")),
-                FileState::Gone => return ReceiptState::Broken(format!("{table} is missing")),
-            }
-        }
-        ReceiptState::Whole(Box::new(receipt))
+        find(folder, id)
     }
+}
+
+/// Writes the receipt of a run, and then renames its tables to their final names in `folder`. Errors:
+/// [`plimsoll_base::error::Error::Output`].
+pub fn write<S: Serialize>(folder: &Path, id: &str, tables: Vec<Pending>, summary: S) -> Result<Receipt<S>> {
+    let digest = |table: &Pending| (below(folder, &table.written().path), table.written().digest.clone());
+    let receipt = Receipt { id: id.to_owned(), tables: tables.iter().map(digest).collect(), summary };
+    let path = Receipt::path(folder, id);
+    check_links(folder, &path)?;
+    sealed::write(&path, &receipt)?;
+    tables.into_iter().try_for_each(|table| table.place().map(drop))?;
+    Ok(receipt)
+}
+
+/// Finds the receipt of a run and checks the digests of its tables.
+pub fn find<S: DeserializeOwned>(folder: &Path, id: &str) -> ReceiptState<S> {
+    let receipt = match sealed::read::<Receipt<S>>(&Receipt::path(folder, id)) {
+        Ok(Some(receipt)) if receipt.id == id => receipt,
+        Ok(Some(_)) => return ReceiptState::Broken("its receipt belongs to another run".into()),
+        Ok(None) => return ReceiptState::Missing,
+        Err(error) => return ReceiptState::Broken(error.to_string()),
+    };
+    for (table, digest) in &receipt.tables {
+        if leads_elsewhere(table) {
+            return ReceiptState::Broken(format!("its receipt lists {table}, which is not a table of these results"));
+        }
+        match state(folder, table, digest) {
+            FileState::AsMade => {}
+            FileState::Changed => return ReceiptState::Broken(format!("{table} is not as it was written")),
+            FileState::Gone => return ReceiptState::Broken(format!("{table} is missing")),
+        }
+    }
+    ReceiptState::Whole(Box::new(receipt))
 }

@@ -1,112 +1,104 @@
 //! `plimsoll run` and `solve` for a plan with a table `[accelerators]`, and `check --accelerators`: jobs with a speed that depends on the type
-//! of accelerator, scheduled in rounds.
+//! of accelerator, scheduled in rounds. The plan and its execution are in `experiment/accelerators`.
 
-mod keys;
-mod plan;
+mod print;
 mod properties;
-mod results;
 mod shares;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use plimsoll_rounds::mechanism::Options;
-use plimsoll_rounds::policies::PolicyOptions;
-use plimsoll_rounds::simulate::{
-    JobWindow, RoundOutcome, RoundSetup, RoundSummary, simulate_ideal, simulate_interruptible,
-};
-use plimsoll_rounds::table::TrainingJob;
-use rayon::prelude::*;
-
 use super::progress::Steps;
-use super::{Context, Format, pool};
-use crate::control::study::Watcher;
+use super::static_plan::StaticPlan;
+use super::{Context, Format};
 use crate::error::{Error, Result};
-pub use keys::{AcceleratorKey, KEYS};
-pub use plan::{AcceleratorPlan, AcceleratorSetup};
+use crate::experiment::Mode;
+use crate::experiment::accelerators::{
+    AcceleratorRequest, AcceleratorStudy, RunCounts, execute, figures, write_tables,
+};
+use crate::experiment::study::Shard;
+use crate::output::html::{HtmlColumn, HtmlTable};
+use crate::output::numbers::count;
+pub use print::list;
 pub use properties::{ShareCheck, check};
 pub use shares::solve;
 
-/// A run: the indices of its policy, its rate and its list of jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct RunIndex {
-    policy: usize,
-    rate: Option<u64>,
-    run: usize,
+/// The options of `plimsoll run` for such a plan.
+pub struct AcceleratorRunSettings<'a> {
+    /// The folder of the results.
+    pub folder: &'a Path,
+    /// The number of threads.
+    pub threads: usize,
+    /// The handling of existing results.
+    pub mode: Mode,
+    /// The part of the runs to execute; all if absent.
+    pub shard: Option<Shard>,
+    /// The format of the summary.
+    pub format: Format,
 }
 
-/// The result of a run.
-struct Completed {
-    index: RunIndex,
-    jobs: Vec<TrainingJob>,
-    outcome: RoundOutcome,
-    summary: RoundSummary,
-}
-
-impl AcceleratorPlan {
-    /// Returns the experiment's name.
-    pub fn name(&self) -> &str {
-        &self.about.name
-    }
-
-    /// Executes all runs, writes tables, figures and the report to a folder, and prints the summary.
-    pub fn run(
-        &self,
-        (folder, restart): (&Path, bool),
-        threads: usize,
-        format: Format,
-        context: &Context,
-    ) -> Result<()> {
-        let started = Instant::now();
-        let claim = self.about.claim(folder, restart)?;
-        let pool = pool(threads)?;
-        let rates: Vec<Option<u64>> =
-            if self.setup.rates.is_empty() { vec![None] } else { self.setup.rates.iter().copied().map(Some).collect() };
-        let mut list = Vec::new();
-        for policy in 0..self.setup.policies.len() {
-            for &rate in &rates {
-                list.extend((0..self.setup.runs()).map(|run| RunIndex { policy, rate, run }));
-            }
+/// Executes the missing runs of a plan, writes tables, figures and the report, and prints the summary. Errors: those of
+/// [`execute`]; a file cannot be written.
+pub fn run(study: &AcceleratorStudy, how: &AcceleratorRunSettings<'_>, context: &Context) -> Result<()> {
+    let started = Instant::now();
+    let &AcceleratorRunSettings { folder, threads, mode, shard, format } = how;
+    let steps = Steps::new(context.quiet, "runs", &context.stop);
+    let counts = RunCounts::default();
+    let outcome = execute(study, &AcceleratorRequest { folder, threads, mode, shard, counts: &counts }, &steps);
+    steps.clear();
+    let done = match outcome {
+        Err(Error::Interrupted) => {
+            let (complete, all) = (counts.complete.into_inner(), counts.all.load(Ordering::Relaxed));
+            context.print_message(&format!(
+                "{complete} of {} complete; the same command continues with the others",
+                crate::output::numbers::are(all as u64, "run")
+            ));
+            return Err(Error::Interrupted);
         }
-        let steps = Steps::new(context.quiet, "runs", &context.stop);
-        steps.planned(list.len());
-        let runs: Result<Vec<Completed>> = pool.install(|| {
-            list.par_iter()
-                .map(|index| {
-                    steps.go_on()?;
-                    let completed = self.complete(*index, &|| steps.go_on())?;
-                    steps.done();
-                    Ok(completed)
-                })
-                .collect()
+        outcome => outcome?,
+    };
+    done.broken.iter().for_each(|why| context.warn(&format!("{why}; it was run again")));
+    if done.kept > 0 {
+        context.print_message(&match done.kept {
+            1 => format!("1 run was complete already, {} were made", done.made),
+            kept => format!("{kept} runs were complete already, {} were made", done.made),
         });
-        steps.clear();
-        let runs = runs?;
-        self.about.begin((folder, &claim), (context, threads, started))?;
-        results::write(self, &runs, (folder, started), format, context)
     }
-
-    fn complete(&self, index: RunIndex, check: &dyn Fn() -> Result<()>) -> Result<Completed> {
-        let jobs = self.setup.jobs(index.run, index.rate)?;
-        let seed = index.run as u64;
-        let setup = RoundSetup {
-            jobs: &jobs,
-            table: &self.setup.table,
-            cluster: &self.setup.cluster,
-            options: Options { seed, ..self.setup.options.clone() },
-            policy: PolicyOptions { seed, ..self.setup.policy_options.clone() },
-            window: self.setup.window,
-            log_rounds: false,
-        };
-        let row = self.setup.policies[index.policy];
-        let outcome =
-            if self.setup.ideal { simulate_ideal(&setup, row) } else { simulate_interruptible(&setup, row, check) };
-        let outcome = outcome.map_err(|error| match error {
-            Error::Plan { .. } => error.under("accelerators"),
-            other => other,
-        })?;
-        let window = self.setup.window.unwrap_or(JobWindow { from: 0, to: jobs.len() as u32 });
-        let summary = outcome.summary(&self.setup.cluster, window);
-        Ok(Completed { index, jobs, outcome, summary })
+    let plan = StaticPlan::of_accelerators(study);
+    let mut more = serde_json::Map::new();
+    more.insert("shard".to_owned(), shard.map(|shard| shard.to_string()).into());
+    more.insert("runs_made".to_owned(), done.made.into());
+    more.insert("runs_kept".to_owned(), done.kept.into());
+    if let Some(shard) = shard {
+        plan.record_command(
+            (folder, &format!("run-{}-of-{}.json", shard.index, shard.of)),
+            (context, threads, started),
+            more,
+        )?;
+        context.print_message(&format!(
+            "shard {shard}: {} in {} ({:.1} s); when all shards are complete, run again with --gather",
+            count(done.runs.len() as u64, "run"),
+            folder.display(),
+            started.elapsed().as_secs_f64()
+        ));
+        return Ok(());
     }
+    plan.record_command((folder, crate::output::files::RUN), (context, threads, started), more)?;
+    let made = write_tables(study, folder, &done.runs)?;
+    let drawn = figures(study, &done.runs)?;
+    let (head, body) = print::summary(study, &done.runs);
+    print::print(study, &done.runs, (&head, &body), format, context)?;
+    let column = |(name, is_text): &(String, bool)| HtmlColumn {
+        name: name.clone(),
+        numeric: !is_text,
+        ..HtmlColumn::default()
+    };
+    let sheet = HtmlTable {
+        caption: "Means over the lists of jobs with the half-widths of their 95 % confidence intervals".to_owned(),
+        columns: head.iter().map(column).collect(),
+        rows: body,
+        ..HtmlTable::default()
+    };
+    plan.report(folder, (drawn, made), vec![sheet], (context, started))
 }

@@ -14,9 +14,9 @@ use super::super::printout::Printout;
 use super::super::progress::Steps;
 use super::super::screen::{Alignment, Grid, GridCell, Tone, paragraphs};
 use super::super::{Context, Format, pool, threads};
-use super::plan::policy_row;
 use crate::control::study::Watcher;
 use crate::error::{Error, Result, alternatives, did_you_mean, each};
+use crate::experiment::accelerators::policy_row;
 use crate::output::file::write_whole;
 use crate::output::folder::check_output;
 

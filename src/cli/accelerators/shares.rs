@@ -12,9 +12,8 @@ use serde_json::{Map, Value as Json, json};
 use super::super::printout::Printout;
 use super::super::screen::{Alignment, Grid, paragraphs};
 use super::super::{Context, Format};
-use super::plan::policy_row;
-use super::{AcceleratorPlan, AcceleratorSetup};
 use crate::error::{Error, Result, each};
+use crate::experiment::accelerators::{AcceleratorSetup, AcceleratorStudy, policy_row};
 use crate::tree::Place;
 
 /// The relative tolerance of the stated properties.
@@ -34,12 +33,12 @@ struct PolicyShares {
 ///
 /// Errors: those of the plan, an unknown policy, and those of the policies.
 pub fn solve(text: &Place, names: &[String], format: Format, context: &Context) -> Result<()> {
-    let setup = AcceleratorPlan::read(text, &[])?.setup;
+    let setup = AcceleratorStudy::read_alone(text, &[])?.setup;
     let policies = match names {
         [] => setup.policies.clone(),
         names => each(names, |name| policy_row("--policy", name))?,
     };
-    let jobs = setup.jobs(0, setup.rates.first().copied())?;
+    let jobs = setup.jobs(0, setup.rates.first().copied());
     let capacity = setup.cluster.capacity();
     let mut solved = Vec::new();
     let mut entitled = Vec::new();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plimsoll_runs::SaveEvery;
 use serde::Deserialize;
 
-use super::accelerators::AcceleratorPlan;
+use super::accelerators;
 use super::printout::Printout;
 use super::progress::Bar;
 use super::static_plan::StaticPlan;
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::document::Document;
 use crate::error::{Error, Result};
+use crate::experiment::accelerators::AcceleratorStudy;
 use crate::experiment::failover::FailoverPlan;
 use crate::experiment::study::Shard;
 use crate::experiment::study::identity::slashed;
@@ -84,6 +85,20 @@ pub struct Args {
     format: Format,
 }
 
+impl Args {
+    fn mode(&self) -> Mode {
+        match (self.restart, self.gather) {
+            (true, _) => Mode::Restart,
+            (_, true) => Mode::Gather,
+            _ => Mode::Resume,
+        }
+    }
+
+    fn shard(&self) -> Result<Option<Shard>> {
+        self.shard.as_deref().map(|text| Shard::parse(text, |name| std::env::var(name).ok())).transpose()
+    }
+}
+
 /// The option for saved states.
 #[derive(clap::Args, Clone, Debug, serde::Deserialize)]
 pub struct SaveOptions {
@@ -119,7 +134,7 @@ enum Any {
     Failover(Box<(StaticPlan, FailoverPlan)>),
     Check(Box<check::CheckPlan>),
     Solve(Box<solve::SolvePlan>),
-    Accelerators(Box<AcceleratorPlan>),
+    Accelerators(Box<AcceleratorStudy>),
 }
 
 impl Any {
@@ -135,8 +150,8 @@ impl Any {
             Any::Check(Box::new(check::CheckPlan::read(text, set, context)?))
         } else if has("solve") {
             Any::Solve(Box::new(solve::SolvePlan::read(text, set, context)?))
-        } else if has("accelerators") {
-            Any::Accelerators(Box::new(AcceleratorPlan::read(text, set)?))
+        } else if AcceleratorStudy::is_plan(text) {
+            Any::Accelerators(Box::new(AcceleratorStudy::read(text, set)?))
         } else {
             Any::Runs(Box::new(Study::from_text(text.clone(), set, context.registry)?))
         })
@@ -148,7 +163,7 @@ impl Any {
             Any::Failover(plan) => &plan.1.name,
             Any::Check(plan) => plan.name(),
             Any::Solve(plan) => plan.name(),
-            Any::Accelerators(plan) => plan.name(),
+            Any::Accelerators(study) => &study.name,
         }
     }
 }
@@ -177,6 +192,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let place = (folder.as_path(), args.restart);
         match plan {
             Any::Runs(study) => one(study, &folder, args, context)?,
+            Any::Accelerators(study) => {
+                let (mode, shard, format) = (args.mode(), args.shard()?, args.format);
+                let how = accelerators::AcceleratorRunSettings {
+                    folder: &folder,
+                    threads: threads(args.jobs)?,
+                    mode,
+                    shard,
+                    format,
+                };
+                if args.dry_run {
+                    accelerators::list(study, &how, context)?;
+                } else {
+                    accelerators::run(study, &how, context)?;
+                }
+            }
             _ if args.dry_run => {
                 context.print_message(&format!("{}: this kind of plan has no runs to list", plan.name()))
             }
@@ -185,7 +215,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             }
             Any::Check(plan) => plan.run(place, threads(args.jobs)?, args.format, context)?,
             Any::Solve(plan) => plan.run(place, args.format, context)?,
-            Any::Accelerators(plan) => plan.run(place, threads(args.jobs)?, args.format, context)?,
         }
     }
     Ok(())
@@ -193,12 +222,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 /// Executes one study as requested.
 fn one(study: &Study, folder: &Path, args: &Args, context: &Context) -> Result<()> {
-    let mode = match (args.restart, args.gather) {
-        (true, _) => Mode::Restart,
-        (_, true) => Mode::Gather,
-        _ => Mode::Resume,
-    };
-    let shard = args.shard.as_deref().map(|text| Shard::parse(text, |name| std::env::var(name).ok())).transpose()?;
+    let (mode, shard) = (args.mode(), args.shard()?);
     let save_every = args.save.every;
     let how = RunSettings {
         folder: Some(folder),

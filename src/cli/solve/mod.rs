@@ -16,6 +16,7 @@ use super::printout::Printout;
 use super::{Context, Format, document};
 use crate::document::Document;
 use crate::error::{Error, Result};
+use crate::experiment::accelerators::AcceleratorStudy;
 use crate::fair::Instance;
 use crate::fair::quota::GroupInstance;
 use crate::fair::read::{self, Question};
@@ -23,7 +24,7 @@ use crate::output::figure::Data;
 use crate::output::paper::Paper;
 use crate::output::picture::Picture;
 use crate::output::shares::{self, Comparison, Stack};
-use crate::tree::{Node, Place};
+use crate::tree::Place;
 use outcome::Outcome;
 pub use plan::SolvePlan;
 
@@ -108,8 +109,7 @@ fn accelerators(instance: &Document) -> Result<Option<Place>> {
     // Errors of an instance are reported by its reader.
     let Ok(text) = std::fs::read_to_string(path) else { return Ok(None) };
     let text = Place::whole_text(path, text);
-    let tree = Node::toml(&text).unwrap_or_default();
-    Ok(tree.get("accelerators").is_some().then_some(text))
+    Ok(AcceleratorStudy::is_plan(&text).then_some(text))
 }
 
 /// Solves a plan with accelerators. Errors: an option for instances is given.

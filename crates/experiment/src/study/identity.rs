@@ -245,6 +245,17 @@ pub fn is_repeatable(plan: &Plan) -> bool {
     trace(plan).is_none_or(Path::is_file)
 }
 
+/// Returns the id of a run: 16 hexadecimal digits of the digest of these parts.
+pub fn run_id<'a>(parts: impl IntoIterator<Item = &'a String>) -> String {
+    // Each part is preceded by its length, so that the parts are separated unambiguously.
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
 /// Returns the ids of the runs of a plan, `[policy][seed]`: 16 hexadecimal digits of the digest of version, commit, schema, resolved
 /// configuration, inputs, policy and seed.
 ///
@@ -276,13 +287,7 @@ pub fn ids(plan: &Plan, digests: &Digests) -> Result<Vec<Vec<String>>> {
             }
             let id = |(run, seed): (usize, &u64)| {
                 let seed = if plan.workload.is_seeded() { seed.to_string() } else { String::new() };
-                // Each part is preceded by its length, so that the parts are separated unambiguously.
-                let mut hasher = blake3::Hasher::new();
-                for part in parts.iter().chain([&run.to_string(), &seed]) {
-                    hasher.update(&(part.len() as u64).to_le_bytes());
-                    hasher.update(part.as_bytes());
-                }
-                hasher.finalize().to_hex()[..16].to_owned()
+                run_id(parts.iter().chain([&run.to_string(), &seed]))
             };
             Ok(plan.seeds.iter().enumerate().map(id).collect())
         })

@@ -11,14 +11,12 @@ mod plain;
 mod shard;
 mod source;
 mod sweep;
+mod swept;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
-use super::changes::{parse_change, put_at};
 use super::observe::StudyRun;
 use super::plan::{Plan, PlanFile};
 use super::workload::WorkloadPlan;
@@ -26,10 +24,11 @@ pub use batch::SlurmOptions;
 use identity::Digests;
 pub use identity::digest;
 pub use plain::Plain;
+pub(crate) use plain::fixed_figures;
 use plimsoll_base::document::Document;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::settings::SettingOrigin;
-use plimsoll_base::tree::{Entry, Node, PathStep, Place, Value, path_of, steps};
+use plimsoll_base::tree::{Node, Place, steps};
 use plimsoll_figures::requests::{self, Requests, Scope};
 use plimsoll_policies::Registry;
 use plimsoll_results::folder::of_cell;
@@ -38,8 +37,10 @@ use plimsoll_results::schema::Table;
 use plimsoll_results::shell;
 use plimsoll_store::table::Constant;
 pub use shard::Shard;
-use source::Sources;
-use sweep::{SWEEP, Sweep, SweepCell, column, constant};
+pub(crate) use source::Sources;
+use sweep::SWEEP;
+pub(crate) use sweep::SweepCell;
+pub(crate) use swept::SweptPlan;
 
 /// A validated plan with all cells of its sweep.
 #[derive(Clone)]
@@ -64,12 +65,6 @@ pub struct Study {
     origin: Option<(Node, Vec<SweepCell>)>,
 }
 
-/// The number of cells that are read at a time.
-const TOGETHER: usize = 256;
-
-/// The maximum length of a cell's name, which is also a folder's name.
-const NAME: usize = 100;
-
 impl Study {
     /// Reads and validates a plan with its includes and all cells of its sweep; `set` has `key=value` changes that are applied first.
     ///
@@ -81,59 +76,20 @@ impl Study {
     /// Reads and validates a plan from its text. Paths in it are relative to the folder of the text's name. Errors: as [`Study::read`].
     pub fn from_text(text: Place, set: &[String], registry: &Registry) -> Result<Study> {
         let path = text.file().to_owned();
-        let (sources, mut tree) = Sources::read(text)?;
-        let mut swept = tree.take_entry(SWEEP);
-        let mut sweep = swept.as_ref().map_or(Ok(Sweep::default()), |swept| Sweep::read(swept, &sources))?;
-        for change in set {
-            let (key, value) = parse_change(change, "workload.load=0.7")?;
-            match &mut swept {
-                Some(swept) if sweep.replace(&key, &value)? => {
-                    swept.node.remove(&steps(&key));
-                    let place = value.place.clone();
-                    let list = if value.list().is_some() { value.value } else { Value::List(vec![value]) };
-                    swept.node.insert(Entry { key, place: place.clone(), node: Node { place, value: list } });
-                }
-                _ => put_at(&mut tree, &key, value)?,
-            }
-        }
-        let batch = SlurmOptions::extract(&mut tree)?;
-        let mut figures = requests::split(&mut tree);
-        let cells = sweep.cells();
-        if let (true, Some(swept)) = (cells.is_empty(), &swept) {
-            return Err(swept.place.wrong(SWEEP, "everything is excluded"));
-        }
-        let names = names(&cells);
-        let kinds = sweep.kinds();
-        let plan = |(cell, name): (&SweepCell, &String)| {
-            let plan = cell.resolve(&tree).and_then(|tree| read(&tree, cell, &path, registry));
-            let plan = plan.map_err(|error| cell.named(error, name))?;
-            let axes = cell.values.iter().map(|(name, value)| (column(name), constant(kinds[name], value)));
-            Ok(Plan { axes: axes.collect(), cell: name.clone(), ..plan })
-        };
-        let mut plans: Vec<Plan> = Vec::with_capacity(cells.len());
-        for (cells, names) in cells.chunks(TOGETHER).zip(names.chunks(TOGETHER)) {
-            // Cells are read in chunks, so that an error in the first cell is reported soon. The reported error is always that of the
-            // first cell with an error.
-            let read: Vec<Result<Plan>> = cells.par_iter().zip(names).map(plan).collect();
-            for plan in read {
-                plans.push(plan?);
-            }
-        }
-        let text = match (&plans[..], swept) {
-            ([only], _) if only.cell.is_empty() => only.text.clone(),
-            (_, swept) => {
-                let mut whole = tree.plain_table()?;
-                if let Some(swept) = swept {
-                    whole.insert(swept.key, swept.node.plain()?);
-                }
-                canonical(&whole)?
-            }
-        };
+        let mut swept = SweptPlan::read(text, set, "workload.load=0.7")?;
+        let batch = SlurmOptions::extract(&mut swept.tree)?;
+        let mut figures = requests::split(&mut swept.tree);
+        let plans = swept.each(|tree, cell, name| {
+            let plan = read(tree, cell, &path, registry)?;
+            Ok(Plan { axes: swept.axes_of(cell), cell: name.to_owned(), ..plan })
+        })?;
+        let text = swept.text()?;
         let columns = plans[0].axes.iter().map(|(name, _)| name.clone()).collect();
         let figures = Requests::extract(&mut figures, &scope(&plans))?;
         let (name, set) = (plans[0].name.clone(), set.to_vec());
         let files = Arc::new(Digests::of_plans(&plans));
-        Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin: Some((tree, cells)) })
+        let origin = Some((swept.tree, swept.cells));
+        Ok(Study { name, text, columns, batch, figures, cells: plans, files, set, origin })
     }
 
     /// Creates a study of one plan.
@@ -252,7 +208,7 @@ fn scope(plans: &[Plan]) -> Scope {
 }
 
 /// Formats a plan in a canonical order of keys.
-fn canonical(plan: &toml::Table) -> Result<String> {
+pub(crate) fn canonical(plan: &toml::Table) -> Result<String> {
     toml::to_string(plan).map_err(|error| Error::plan("plan", "its text", error.to_string()))
 }
 
@@ -268,84 +224,6 @@ fn read(tree: &Node, cell: &SweepCell, path: &Path, registry: &Registry) -> Resu
     let command = shell::line(["plimsoll", "run", &format!("{}.toml", file.name)]);
     let plan = Plan::check(file, folder, registry, SettingOrigin::InPlan).map_err(located)?;
     Ok(Plan { text, digest, command, ..plan })
-}
-
-impl SweepCell {
-    /// Applies the changes of this cell to the plan.
-    fn resolve(&self, tree: &Node) -> Result<Node> {
-        let mut tree = tree.clone();
-        for (key, place, node) in &self.changes {
-            tree.insert_at(&steps(key), node.clone())
-                .map_err(|expected| place.wrong("", Error::plan(SWEEP, format!("'{key}'"), expected)))?;
-        }
-        Ok(tree)
-    }
-
-    /// Returns the location of a path in the plan of this cell; if the cell has a single change at or below this path, the location of the
-    /// change.
-    fn place(&self, tree: &Node, path: &[PathStep]) -> Place {
-        let mut below = self.changes.iter().filter(|(key, ..)| steps(key).starts_with(path));
-        match (below.next(), below.next()) {
-            (Some((.., node)), None) => node.place.clone(),
-            _ => tree.place_of(path),
-        }
-    }
-
-    /// Adds the location of the error's key to an error.
-    fn located(&self, tree: &Node, error: Error) -> Error {
-        match path_of(&error) {
-            Some(path) => self.place(tree, &path).wrong("", error),
-            None => error,
-        }
-    }
-
-    /// Adds the name of the cell to an error about the changes of the cell.
-    fn named(&self, error: Error, name: &str) -> Error {
-        match error {
-            Error::Placed { place, problem } if self.changes.iter().any(|(.., node)| node.place.covers(&place)) => {
-                Error::Placed { place, problem: format!("{problem} (in the cell {name})") }
-            }
-            other => other,
-        }
-    }
-}
-
-/// Returns the names of cells, which consist of the last words of keys with their values: `load-0.7,machines-100x16c32g`.
-fn names(cells: &[SweepCell]) -> Vec<String> {
-    let last = |column: &str| match steps(column).pop() {
-        Some(PathStep::Key(word)) => word,
-        _ => column.to_owned(),
-    };
-    let columns: Vec<&str> =
-        cells.iter().take(1).flat_map(|cell| &cell.values).map(|(name, _)| name.as_str()).collect();
-    let short = |name: &str| {
-        let alone = columns.iter().filter(|other| last(other) == last(name)).count() == 1;
-        if alone { last(name) } else { name.to_owned() }
-    };
-    let word = |(name, value): &(String, toml::Value)| match value {
-        toml::Value::String(text) if name == "variant" => text.clone(),
-        toml::Value::String(text) => format!("{}-{text}", short(name)),
-        value => format!("{}-{value}", short(name)),
-    };
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-:,".contains(c) { c } else { '-' };
-    let one = |cell: &SweepCell| {
-        let words: Vec<String> = cell.values.iter().map(word).collect();
-        words.join(",").chars().map(plain).collect::<String>()
-    };
-    let names: Vec<String> = cells.iter().map(one).collect();
-    let mut many: HashMap<&String, usize> = HashMap::new();
-    names.iter().for_each(|name| *many.entry(name).or_default() += 1);
-    let clear = |name: &String| name.len() <= NAME && many[name] == 1;
-    // Names that are too long or not unique end with a part of a digest.
-    let named = |(name, cell): (&String, &SweepCell)| {
-        if clear(name) {
-            return name.clone();
-        }
-        let all: Vec<String> = cell.values.iter().map(|(column, value)| format!("{column}={value}")).collect();
-        let digest = blake3::hash(all.join("\n").as_bytes()).to_hex();
-        format!("{},{}", name.chars().take(NAME - 9).collect::<String>(), &digest[..8])
-    };
-    names.iter().zip(cells).map(named).collect()
 }
 
 /// One run of a study.

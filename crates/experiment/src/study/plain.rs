@@ -27,11 +27,7 @@ impl Plain {
     pub fn read(text: &Place, set: &[String], example: &str) -> Result<Plain> {
         let mut tree = Node::toml(text)?;
         set.iter().try_for_each(|change| apply(&mut tree, change, example))?;
-        if let Some(figure) = tree.get(KEYS[0]) {
-            let problem = "this kind of plan has fixed figures; [figures] sets their width";
-            return Err(figure.place.wrong(KEYS[0], problem));
-        }
-        let figures = Requests::extract(&mut tree, &Scope::default())?;
+        let figures = fixed_figures(&mut tree)?;
         let text = format!("{}{}", canonical(&tree.plain_table()?)?, figures.appendix());
         Ok(Plain { text, paper: figures.paper, tree })
     }
@@ -45,4 +41,13 @@ impl Plain {
     pub fn located(&self, error: Error) -> Error {
         self.tree.locate(error)
     }
+}
+
+/// Removes the tables about figures from a plan with fixed figures, and reads them. Errors: [`Error::Placed`], also for `[[figure]]`.
+pub(crate) fn fixed_figures(tree: &mut Node) -> Result<Requests> {
+    if let Some(figure) = tree.get(KEYS[0]) {
+        let problem = "this kind of plan has fixed figures; [figures] sets their width";
+        return Err(figure.place.wrong(KEYS[0], problem));
+    }
+    Requests::extract(tree, &Scope::default())
 }

@@ -38,6 +38,11 @@ impl Sources {
         Ok((Sources(read.files.into_iter().map(|at| reader.texts[at].clone()).collect()), read.table))
     }
 
+    /// Returns whether a plan or a plan that it includes has a table; `false` if one of them cannot be read.
+    pub fn have_table(text: &Place, key: &str) -> bool {
+        Sources::read(text.clone()).is_ok_and(|(_, tree)| tree.get(key).is_some())
+    }
+
     /// Returns a sorting key for a location: the index of its text, and the position in this text.
     pub fn order(&self, place: &Place) -> (usize, usize) {
         let file = self.0.iter().position(|text| text.shares_text(place));

@@ -27,6 +27,19 @@ const CELLS: usize = 100_000;
 const FIXED: [&str; 11] =
     ["name", "question", "policies", "baseline", "seeds", "seed", "tables", "include", "figure", "figures", SWEEP];
 
+/// Keys below the first level with the same restriction.
+const FIXED_BELOW: [&str; 1] = ["accelerators.policies"];
+
+/// Returns whether a path is, contains, or is below a key that cannot be an axis.
+fn is_fixed(path: &str) -> bool {
+    let own = steps(path);
+    let nested = |key: &&str| {
+        let fixed = steps(key);
+        own.starts_with(&fixed) || fixed.starts_with(&own)
+    };
+    FIXED.contains(&path.split(['.', '[']).next().unwrap_or_default()) || FIXED_BELOW.iter().any(nested)
+}
+
 /// An axis of a sweep: a key, keys that change together, or named variants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SweepAxis {
@@ -140,8 +153,7 @@ impl Sweep {
         for axis in &self.axes {
             for point in &axis.points {
                 for (path, key, _) in &point.changes {
-                    let first = path.split(['.', '[']).next().unwrap_or_default();
-                    if FIXED.contains(&first) {
+                    if is_fixed(path) {
                         let why =
                             "cannot be swept: policies, seeds, names, tables and figures are those of the whole plan";
                         return Err(key.wrong(SWEEP, format!("'{path}' {why}")));

@@ -1,5 +1,6 @@
 //! Tests of the resolution of plans, of sweeps, and of errors in plans.
 
+use super::swept::{NAME, names};
 use super::*;
 use plimsoll_schedulers::BUILT_IN;
 

@@ -2,15 +2,38 @@
 
 use plimsoll_base::column::{Column, ColumnValue, TableRow};
 
-/// A run of a list of jobs under a policy.
+/// The identity of a run within its cell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AcceleratorRun {
+pub struct AcceleratorRunKey {
     /// The policy.
     pub policy: String,
     /// The jobs per hour; `None` if the list states arrivals.
     pub jobs_per_hour: Option<f64>,
     /// The number of the list of jobs.
     pub run: u64,
+}
+
+/// A row that belongs to a run.
+trait KeyedRow {
+    fn key(&self) -> &AcceleratorRunKey;
+}
+
+/// Returns the first columns of a table: the run of each row.
+fn key_columns<R: KeyedRow + for<'a> TableRow<Of<'a> = R>>() -> Vec<Column<ColumnValue<R>>> {
+    vec![
+        Column::text("policy", "the policy", |row: &R| Some(&row.key().policy)),
+        Column::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |row: &R| {
+            row.key().jobs_per_hour
+        }),
+        Column::int("run", "number of the list of jobs, from 0", |row: &R| Some(row.key().run)),
+    ]
+}
+
+/// A run of a list of jobs under a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceleratorRun {
+    /// The run.
+    pub of: AcceleratorRunKey,
     /// The completed jobs of the window.
     pub jobs: u64,
     /// The mean completion time of these jobs, and its standard deviation, in seconds.
@@ -39,6 +62,12 @@ pub struct AcceleratorRun {
     pub plan_gap: Option<f64>,
 }
 
+impl KeyedRow for AcceleratorRun {
+    fn key(&self) -> &AcceleratorRunKey {
+        &self.of
+    }
+}
+
 impl TableRow for AcceleratorRun {
     type Of<'a> = AcceleratorRun;
 
@@ -46,10 +75,7 @@ impl TableRow for AcceleratorRun {
 
     fn columns() -> Vec<Column<ColumnValue<Self>>> {
         type C = Column<ColumnValue<AcceleratorRun>>;
-        vec![
-            C::text("policy", "the policy", |of| Some(&of.policy)),
-            C::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |of| of.jobs_per_hour),
-            C::int("run", "number of the list of jobs, from 0", |of| Some(of.run)),
+        let own = vec![
             C::int("jobs", "completed jobs of the window", |of| Some(of.jobs)),
             C::seconds("completion_mean_s", "mean completion time of these jobs", |of| Some(of.completion[0])).lower(),
             C::seconds("completion_sd_s", "its standard deviation over jobs", |of| Some(of.completion[1])),
@@ -93,19 +119,16 @@ impl TableRow for AcceleratorRun {
                 |of| of.plan_gap,
             )
             .lower(),
-        ]
+        ];
+        key_columns().into_iter().chain(own).collect()
     }
 }
 
 /// A job of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceleratorJob {
-    /// The policy.
-    pub policy: String,
-    /// The jobs per hour; `None` if the list states arrivals.
-    pub jobs_per_hour: Option<f64>,
-    /// The number of the list of jobs.
-    pub run: u64,
+    /// The run.
+    pub of: AcceleratorRunKey,
     /// The number of the job.
     pub job: u64,
     /// The job type.
@@ -122,6 +145,12 @@ pub struct AcceleratorJob {
     pub effective: f64,
 }
 
+impl KeyedRow for AcceleratorJob {
+    fn key(&self) -> &AcceleratorRunKey {
+        &self.of
+    }
+}
+
 impl TableRow for AcceleratorJob {
     type Of<'a> = AcceleratorJob;
 
@@ -129,10 +158,7 @@ impl TableRow for AcceleratorJob {
 
     fn columns() -> Vec<Column<ColumnValue<Self>>> {
         type C = Column<ColumnValue<AcceleratorJob>>;
-        vec![
-            C::text("policy", "the policy", |of| Some(&of.policy)),
-            C::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |of| of.jobs_per_hour),
-            C::int("run", "number of the list of jobs, from 0", |of| Some(of.run)),
+        let own = vec![
             C::int("job", "number of the job in the list, from 0", |of| Some(of.job)),
             C::text("job_type", "its type", |of| Some(&of.job_type)),
             C::micros("submit_us", "arrival", |of| of.times[0]),
@@ -149,19 +175,16 @@ impl TableRow for AcceleratorJob {
                 |of| Some(of.effective),
             )
             .higher(),
-        ]
+        ];
+        key_columns().into_iter().chain(own).collect()
     }
 }
 
 /// A worker type in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceleratorType {
-    /// The policy.
-    pub policy: String,
-    /// The jobs per hour; `None` if the list states arrivals.
-    pub jobs_per_hour: Option<f64>,
-    /// The number of the list of jobs.
-    pub run: u64,
+    /// The run.
+    pub of: AcceleratorRunKey,
     /// The worker type.
     pub worker_type: String,
     /// Its accelerators.
@@ -172,6 +195,12 @@ pub struct AcceleratorType {
     pub utilisation: f64,
 }
 
+impl KeyedRow for AcceleratorType {
+    fn key(&self) -> &AcceleratorRunKey {
+        &self.of
+    }
+}
+
 impl TableRow for AcceleratorType {
     type Of<'a> = AcceleratorType;
 
@@ -179,10 +208,7 @@ impl TableRow for AcceleratorType {
 
     fn columns() -> Vec<Column<ColumnValue<Self>>> {
         type C = Column<ColumnValue<AcceleratorType>>;
-        vec![
-            C::text("policy", "the policy", |of| Some(&of.policy)),
-            C::float("jobs_per_hour", "the rate of arrivals; null if the list states arrivals", |of| of.jobs_per_hour),
-            C::int("run", "number of the list of jobs, from 0", |of| Some(of.run)),
+        let own = vec![
             C::text("worker_type", "the worker type", |of| Some(&of.worker_type)),
             C::int("accelerators", "accelerators of the type", |of| Some(of.accelerators)),
             C::seconds("busy_s", "accelerator time in use", |of| Some(of.busy_s[0])),
@@ -191,6 +217,7 @@ impl TableRow for AcceleratorType {
             })
             .lower(),
             C::float("utilisation", "share of the type's accelerator time in use", |of| Some(of.utilisation)).higher(),
-        ]
+        ];
+        key_columns().into_iter().chain(own).collect()
     }
 }

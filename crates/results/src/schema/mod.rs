@@ -21,7 +21,7 @@ mod over_time;
 mod own;
 mod tasks;
 
-pub use accelerators::{AcceleratorJob, AcceleratorRun, AcceleratorType};
+pub use accelerators::{AcceleratorJob, AcceleratorRun, AcceleratorRunKey, AcceleratorType};
 pub use decisions::Decided;
 pub use distributions::{BinRow, DemandKind, Quantile};
 pub use failover::{Fated, Recovered};
@@ -94,7 +94,7 @@ impl Table {
 
     /// Returns the fields for a writer.
     pub fn fields(self, dims: &[Dim]) -> Vec<Field> {
-        fields(self.columns(dims))
+        fields_of(self.columns(dims))
     }
 }
 
@@ -103,7 +103,12 @@ pub fn described<R: TableRow>(dims: &[Dim]) -> Vec<Described> {
     R::columns().iter().flat_map(|column| column.described(dims)).collect()
 }
 
-fn fields(columns: Vec<Described>) -> Vec<Field> {
+/// Returns the fields of rows of type `R` that are not per resource, for a writer.
+pub fn fields<R: TableRow>() -> Vec<Field> {
+    fields_of(described::<R>(&[]))
+}
+
+fn fields_of(columns: Vec<Described>) -> Vec<Field> {
     let field = |column: Described| Field { distinct: column.distinct, ..Field::new(column.name, column.value) };
     columns.into_iter().map(field).collect()
 }
@@ -126,7 +131,7 @@ impl<R: TableRow> Writer<R> {
 
     /// Creates a writer of a table that does not belong to a run. Errors: as [`TableWriter::create`].
     pub fn create(path: &Path, metadata: &[(String, String)]) -> Result<Writer<R>> {
-        Ok(Writer::new(TableWriter::create(path, &[], fields(described::<R>(&[])), metadata)?, 0))
+        Ok(Writer::new(TableWriter::create(path, &[], fields::<R>(), metadata)?, 0))
     }
 
     /// Adds a row. Errors: as [`TableWriter::push`].

@@ -109,32 +109,72 @@ const COLUMNS: &[&str] = &[
 /// Errors, with line and column: unknown or missing columns, both or neither of iterations and duration, values out of range, a job type
 /// without rows in the table, jobs that are not in order.
 pub fn read_jobs(path: &Path, table: &Throughputs, options: &JobOptions<'_>) -> Result<Vec<TrainingJob>> {
-    let mut rows = InputRows::open(path, Separator::Comma)?;
-    let header = CsvHeader::read(&mut rows, path, COLUMNS, None)?;
-    let arrival = if matches!(options.arrivals, Arrivals::PerHour(_)) { "unit_arrival" } else { "arrival_s" };
-    let needed: &[&str] = if options.arrivals == Arrivals::AtOnce { &["job_type"] } else { &["job_type", arrival] };
-    header.require(path, needed)?;
-    let mut jobs: Vec<TrainingJob> = Vec::new();
-    while jobs.len() < options.at_most
-        && let Some(row) = rows.read()?
-    {
-        header.check(&row)?;
-        let job = read_job(&header, &row, table, options, jobs.len() as u32)?;
-        if jobs.last().is_some_and(|last| last.arrival > job.arrival) {
-            return Err(row.error(arrival, "arrives before the job of the previous row; expected rows by arrival"));
-        }
-        jobs.push(job);
-    }
-    Ok(jobs)
+    Ok(JobList::read(path, table, options)?.jobs)
 }
 
+/// A list of jobs, of which the arrivals can be computed for several rates.
+#[derive(Clone, Debug, Default)]
+pub struct JobList {
+    jobs: Vec<TrainingJob>,
+    /// The value of `unit_arrival` of each job, in 10^-9; empty for a list that was read without a rate.
+    units: Vec<u64>,
+}
+
+impl JobList {
+    /// Reads a CSV file of jobs, sorted by arrival. Errors: as [`read_jobs`].
+    pub fn read(path: &Path, table: &Throughputs, options: &JobOptions<'_>) -> Result<JobList> {
+        let mut rows = InputRows::open(path, Separator::Comma)?;
+        let header = CsvHeader::read(&mut rows, path, COLUMNS, None)?;
+        let is_unit = matches!(options.arrivals, Arrivals::PerHour(_));
+        let arrival = if is_unit { "unit_arrival" } else { "arrival_s" };
+        let needed: &[&str] = if options.arrivals == Arrivals::AtOnce { &["job_type"] } else { &["job_type", arrival] };
+        header.require(path, needed)?;
+        let mut list = JobList::default();
+        while list.jobs.len() < options.at_most
+            && let Some(row) = rows.read()?
+        {
+            header.check(&row)?;
+            let (job, unit) = read_job(&header, &row, table, options, list.jobs.len() as u32)?;
+            // The order of units is the same at every rate; arrivals are rounded.
+            let is_late = list.jobs.last().is_some_and(|last| last.arrival > job.arrival);
+            if is_late || list.units.last().is_some_and(|last| *last > unit) {
+                return Err(row.error(arrival, "arrives before the job of the previous row; expected rows by arrival"));
+            }
+            list.jobs.push(job);
+            list.units.extend(is_unit.then_some(unit));
+        }
+        Ok(list)
+    }
+
+    /// Returns the number of jobs.
+    pub fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Returns the jobs, which arrive at `rate` (thousandths of a job per hour) or, if it is `None`, as they were read.
+    pub fn arriving(&self, rate: Option<u64>) -> Vec<TrainingJob> {
+        let mut jobs = self.jobs.clone();
+        if let Some(rate) = rate {
+            jobs.iter_mut().zip(&self.units).for_each(|(job, &unit)| job.arrival = at_rate(unit, rate));
+        }
+        jobs
+    }
+}
+
+/// Returns the arrival of a job at a rate in thousandths of a job per hour: 10^-9 units of 3600 / (milli / 1000) s each, in microseconds.
+fn at_rate(unit: u64, milli: u64) -> Time {
+    let milli = u128::from(milli.max(1));
+    Time(((u128::from(unit) * 3_600 + milli / 2) / milli) as u64)
+}
+
+/// Reads a job. Also returns its `unit_arrival` in 10^-9, or 0 for a list without rates.
 fn read_job(
     header: &CsvHeader,
     row: &InputRow<'_>,
     table: &Throughputs,
     options: &JobOptions<'_>,
     id: u32,
-) -> Result<TrainingJob> {
+) -> Result<(TrainingJob, u64)> {
     let listed = header.integer(row, "job", 0, u64::from(u32::MAX), "the number of the row, from 0")?;
     if listed.is_some_and(|listed| listed != u64::from(id)) {
         return Err(header.wrong(row, "job", "is not in order", &format!("{id}: jobs are numbered from 0")));
@@ -143,14 +183,12 @@ fn read_job(
     let scale = header.integer(row, "scale_factor", 1, 100_000, super::SCALES)?.unwrap_or(1) as u32;
     let scale = if options.single { 1 } else { scale };
     let amount = "a number of seconds from 0 on";
-    let arrival = match options.arrivals {
-        Arrivals::AtOnce => 0,
-        Arrivals::Seconds => header.scaled(row, "arrival_s", 1_000_000, amount)?.unwrap_or(0),
+    let (arrival, unit) = match options.arrivals {
+        Arrivals::AtOnce => (Time(0), 0),
+        Arrivals::Seconds => (Time(header.scaled(row, "arrival_s", 1_000_000, amount)?.unwrap_or(0)), 0),
         Arrivals::PerHour(milli) => {
             let unit = header.scaled(row, "unit_arrival", 1_000_000_000, "a number from 0 on")?.unwrap_or(0);
-            // 10^-9 units of 3600 / (milli / 1000) s each, in microseconds.
-            let milli = u128::from(milli.max(1));
-            ((u128::from(unit) * 3_600 + milli / 2) / milli) as u64
+            (at_rate(unit, milli), unit)
         }
     };
     let located = |column: &str, error: Error| row.error(column, error.to_string());
@@ -182,11 +220,11 @@ fn read_job(
             Some(Slo { factor_milli: factor.min(u64::from(u32::MAX)) as u32, reference: duration.unwrap_or(ran) })
         }
     };
-    Ok(TrainingJob {
+    let job = TrainingJob {
         id,
         scale,
         weight: header.integer(row, "weight", 1, 1_000_000, "a whole number from 1 to 1000000")?.unwrap_or(1) as u32,
-        arrival: Time(arrival),
+        arrival,
         iterations,
         entity: header.integer(row, "entity", 0, 1_000_000, "a whole number up to 1000000")?.unwrap_or(0) as u32,
         slo,
@@ -198,7 +236,8 @@ fn read_job(
         },
         exclusive: header.scaled(row, "exclusive_s", 1_000_000, amount)?.map(Span),
         job_type,
-    })
+    };
+    Ok((job, unit))
 }
 
 fn phases(header: &CsvHeader, row: &InputRow<'_>) -> Result<Vec<BatchPhase>> {

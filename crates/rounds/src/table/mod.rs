@@ -13,7 +13,7 @@ use plimsoll_base::rows::{InputRow, InputRows, Separator};
 
 pub use epochs::{EpochProfile, dataset, models, split_batch};
 use header::CsvHeader;
-pub use jobs::{Arrivals, BatchPhase, JobOptions, Slo, TrainingJob, read_jobs};
+pub use jobs::{Arrivals, BatchPhase, JobList, JobOptions, Slo, TrainingJob, read_jobs};
 pub use rates::{PairRate, Rates};
 
 /// A rate: iterations per second as a float for solvers, and per 10^12 s as an integer for progress.

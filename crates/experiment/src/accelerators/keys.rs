@@ -97,16 +97,17 @@ pub(super) const FIFO_TYPE: &[(&str, FifoType)] =
 
 #[cfg(test)]
 mod tests {
-    use super::super::AcceleratorPlan;
+    use super::super::{AcceleratorCell, AcceleratorStudy};
     use super::*;
 
     /// Returns a plan with further lines in its table, read from a folder with a table and a list.
-    fn plan(folder: &std::path::Path, more: &str) -> AcceleratorPlan {
+    fn plan(folder: &std::path::Path, more: &str) -> AcceleratorCell {
         let text = format!(
             "name = \"p\"\n[accelerators]\npolicies = [\"fifo\"]\nthroughputs = \"t.csv\"\njobs = [\"j.csv\"]\n\
              machines = \"2xa,1xb\"\n{more}"
         );
-        AcceleratorPlan::read(&crate::tree::Place::whole_text(folder.join("p.toml"), text), &[]).expect("a plan")
+        AcceleratorStudy::read_alone(&plimsoll_base::tree::Place::whole_text(folder.join("p.toml"), text), &[])
+            .expect("a plan")
     }
 
     /// The stated defaults are those of the reader: a plan with all of them equals a plan without.
@@ -163,7 +164,10 @@ mod tests {
                 "name = \"p\"\n[accelerators]\npolicies = [\"fifo\"]\nthroughputs = \"t.csv\"\njobs = [\"j.csv\"]\n\
                  machines = \"2xa,1xb\"\n{more}"
             );
-            let read = AcceleratorPlan::read(&crate::tree::Place::whole_text(dir.path().join("p.toml"), &*text), &[]);
+            let read = AcceleratorStudy::read_alone(
+                &plimsoll_base::tree::Place::whole_text(dir.path().join("p.toml"), &*text),
+                &[],
+            );
             let error = read.err().expect("an error").to_string();
             assert!(error.contains(part) && error.contains("line 7"), "{more}: {error}");
         }

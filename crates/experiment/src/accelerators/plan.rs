@@ -1,38 +1,27 @@
-//! Plans with a table `[accelerators]`.
+//! The table `[accelerators]` of a cell, and its validation.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll_rounds::mechanism::{Cluster, Options, Overhead, OverheadWhen, TypeOrder};
 use plimsoll_rounds::policies::shockwave::ShockwaveOptions;
 use plimsoll_rounds::policies::{Bottlenecks, FifoType, POLICIES, PolicyOptions, PolicyRow};
 use plimsoll_rounds::simulate::JobWindow;
-use plimsoll_rounds::table::{Arrivals, JobOptions, Throughputs, TrainingJob, read_jobs};
+use plimsoll_rounds::table::{Arrivals, JobList, JobOptions, Throughputs, TrainingJob};
 use serde::Deserialize;
 
-use super::super::static_plan::{self, StaticPlan};
+use super::inputs::{AcceleratorInputs, InputFile};
 use super::keys::{BOTTLENECKS, FIFO_TYPE, NEW_JOBS, OVERHEAD_WHEN, ROUND_END, Section, ShockwaveFile};
-use crate::error::{Error, Result, alternatives, did_you_mean, each};
-use crate::settings::positive_span;
-use crate::tree::Place;
-use crate::units::{Span, span};
-use crate::workload::Input;
+use plimsoll_base::error::{Error, Result, alternatives, did_you_mean, each};
+use plimsoll_base::settings::positive_span;
+use plimsoll_base::units::{Span, span};
 
-/// The plan file.
+/// The plan file of a cell.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    question: Option<String>,
-    accelerators: Section,
-}
-
-/// A checked plan.
-pub struct AcceleratorPlan {
-    /// Its common part.
-    pub about: StaticPlan,
-    /// The table `[accelerators]`.
-    pub setup: AcceleratorSetup,
+pub(super) struct AcceleratorFile {
+    pub name: String,
+    pub question: Option<String>,
+    pub accelerators: Section,
 }
 
 /// The checked table `[accelerators]`.
@@ -40,7 +29,7 @@ pub struct AcceleratorSetup {
     /// The policies.
     pub policies: Vec<&'static PolicyRow>,
     /// The throughput table.
-    pub table: Throughputs,
+    pub table: Arc<Throughputs>,
     /// The cluster.
     pub cluster: Cluster,
     /// The jobs per hour, in thousandths; empty if the lists state arrivals, or if all jobs arrive at 0.
@@ -54,11 +43,9 @@ pub struct AcceleratorSetup {
     /// Whether jobs progress by fractions, without rounds.
     pub ideal: bool,
     /// The lists of jobs.
-    lists: Vec<PathBuf>,
-    reference: String,
-    at_once: bool,
-    single: bool,
-    most_jobs: usize,
+    lists: Vec<Arc<JobList>>,
+    /// The files of the throughput table and of the lists.
+    pub(super) inputs: (InputFile, Vec<InputFile>),
 }
 
 /// The largest number of jobs per hour.
@@ -75,7 +62,7 @@ fn choice<T: Copy>(key: &str, text: Option<&str>, absent: T, values: &[(&str, T)
 }
 
 /// Returns the policy with a name. Errors: [`Error::Plan`] of `key`, with the accepted names.
-pub(super) fn policy_row(key: &str, name: &str) -> Result<&'static PolicyRow> {
+pub fn policy_row(key: &str, name: &str) -> Result<&'static PolicyRow> {
     POLICIES.iter().find(|row| row.name == name).copied().ok_or_else(|| {
         let names = POLICIES.iter().map(|row| row.name);
         let expected = alternatives(name, names.clone(), "") + &did_you_mean(name, names);
@@ -106,55 +93,30 @@ fn machines(text: &str) -> Result<Cluster> {
     Ok(cluster)
 }
 
-impl AcceleratorPlan {
-    /// Reads and checks a plan. The changes `set` (`key=value`) are applied first. Paths are relative to the plan's folder.
-    ///
-    /// Errors: [`Error::Placed`] with line and column, and the errors of the table and of the lists of jobs.
-    pub fn read(text: &Place, set: &[String]) -> Result<AcceleratorPlan> {
-        let folder = text.file().parent().unwrap_or(Path::new("")).to_owned();
-        let about = |file: &File| (file.name.clone(), file.question.clone());
-        let example = "accelerators.rates=[2.8]";
-        let check = |file: File| {
-            let names: Vec<PathBuf> =
-                file.accelerators.jobs.iter().chain([&file.accelerators.throughputs]).cloned().collect();
-            Ok((check(file, &folder)?, names))
-        };
-        let (about, (setup, names)) = static_plan::read(text, (set, example), check, about)?;
-        let digest = |name: &PathBuf| Ok((name.display().to_string(), Input::open(&folder.join(name))?.digest()?));
-        let inputs = names.iter().map(digest).collect::<Result<BTreeMap<_, _>>>()?;
-        // Every list is read once, so that errors in it precede the first run.
-        (0..setup.runs()).try_for_each(|run| setup.jobs(run, setup.rates.first().copied()).map(drop))?;
-        Ok(AcceleratorPlan { about: StaticPlan { inputs, ..about }, setup })
-    }
-}
-
 impl AcceleratorSetup {
     /// Returns the number of lists of jobs.
     pub fn runs(&self) -> usize {
         self.lists.len()
     }
 
-    /// Reads a list of jobs that arrive at a rate. Errors: those of the list.
-    pub fn jobs(&self, run: usize, rate: Option<u64>) -> Result<Vec<TrainingJob>> {
-        let arrivals = match rate {
-            _ if self.at_once => Arrivals::AtOnce,
-            Some(rate) => Arrivals::PerHour(rate),
-            None => Arrivals::Seconds,
-        };
-        let options = JobOptions { arrivals, reference: &self.reference, single: self.single, at_most: self.most_jobs };
-        let jobs = read_jobs(&self.lists[run], &self.table, &options)?;
-        match self.window {
-            Some(window) if (window.to as usize) > jobs.len() => {
-                let problem = format!("has {} jobs; the window ends at job {}", jobs.len(), window.to);
-                Err(Error::trace(&self.lists[run], 0, "", problem))
-            }
-            _ => Ok(jobs),
-        }
+    /// Returns the jobs of a list, which arrive at a rate in thousandths of a job per hour if the plan has rates.
+    pub fn jobs(&self, run: usize, rate: Option<u64>) -> Vec<TrainingJob> {
+        self.lists[run].arriving(rate)
+    }
+
+    /// Returns the rates of the runs: one of `None` for a plan without rates.
+    pub fn each_rate(&self) -> Vec<Option<u64>> {
+        if self.rates.is_empty() { vec![None] } else { self.rates.iter().copied().map(Some).collect() }
+    }
+
+    /// Returns the measured jobs of a list.
+    pub fn measured(&self, run: usize) -> JobWindow {
+        self.window.unwrap_or(JobWindow { from: 0, to: self.lists[run].count() as u32 })
     }
 }
 
-fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
-    let section = file.accelerators;
+/// Checks the table of a cell and reads its files. Errors: [`Error::Plan`] with the key, and the errors of the files with their lines.
+pub(super) fn check(section: Section, inputs: &AcceleratorInputs) -> Result<AcceleratorSetup> {
     let key = |name: &str| format!("accelerators.{name}");
     let policies = each(&section.policies, |name| policy_row(&key("policies"), name))?;
     for (name, empty) in [("policies", policies.is_empty()), ("jobs", section.jobs.is_empty())] {
@@ -166,7 +128,7 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         Error::Io { .. } => error.of_key(&key(name)),
         other => other,
     };
-    let table = Throughputs::read(&folder.join(&section.throughputs), None).map_err(|e| file("throughputs", e))?;
+    let table = inputs.table(&section.throughputs).map_err(|error| file("throughputs", error))?;
     let cluster = machines(&section.machines)?;
     let rates = each(section.rates.as_deref().unwrap_or_default(), |rate| {
         let milli = (rate * 1000.0).round();
@@ -229,6 +191,28 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         ..PolicyOptions::default()
     };
     let reference = section.reference.unwrap_or_else(|| cluster.worker_types[0].clone());
+    let arrivals = match rates.first() {
+        _ if at_once => Arrivals::AtOnce,
+        Some(&rate) => Arrivals::PerHour(rate),
+        None => Arrivals::Seconds,
+    };
+    let (single, at_most) = (section.single.unwrap_or(false), section.most_jobs.unwrap_or(usize::MAX));
+    let job_options = JobOptions { arrivals, reference: &reference, single, at_most };
+    // Every list is read before the first run.
+    let lists = (section.jobs.iter().enumerate())
+        .map(|(at, name)| {
+            let list = inputs.list(name, &table, &job_options).map_err(|error| file(&format!("jobs[{at}]"), error))?;
+            match window {
+                Some(window) if (window.to as usize) > list.count() => {
+                    let problem = format!("has {} jobs; the window ends at job {}", list.count(), window.to);
+                    Err(Error::trace(inputs.path(name), 0, "", problem))
+                }
+                _ => Ok(list),
+            }
+        })
+        .collect::<Result<_>>()?;
+    let files = (inputs.digest(&section.throughputs)?, each(&section.jobs, |name| inputs.digest(name))?);
+    let ideal = section.ideal.unwrap_or(false);
     Ok(AcceleratorSetup {
         policies,
         table,
@@ -237,12 +221,9 @@ fn check(file: File, folder: &Path) -> Result<AcceleratorSetup> {
         window,
         options,
         policy_options,
-        ideal: section.ideal.unwrap_or(false),
-        lists: section.jobs.iter().map(|list| folder.join(list)).collect(),
-        reference,
-        at_once,
-        single: section.single.unwrap_or(false),
-        most_jobs: section.most_jobs.unwrap_or(usize::MAX),
+        ideal,
+        lists,
+        inputs: files,
     })
 }
 
