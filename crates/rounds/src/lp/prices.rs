@@ -78,7 +78,7 @@ impl PricedRates {
     }
 }
 
-/// Returns the parts of `usages` with the largest sum whose total is within the capacities, and the dual values of the capacities.
+/// Returns factors of `usages` with the largest sum, so that the total usage is within the capacities, and the dual values of the capacities.
 ///
 /// Types without capacity have no usage. Errors: [`plimsoll_base::error::Error::NotConverged`].
 pub fn largest_packing(usages: &[Vec<f64>], capacity: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {

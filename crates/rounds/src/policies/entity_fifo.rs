@@ -36,7 +36,7 @@ const MIN_PRICE: f64 = 1e-7;
 /// A job is final if its rate is within this relative distance of its limit.
 const AT_LIMIT: f64 = 1e-9;
 
-/// A part of the filling in which one job of an entity rises.
+/// The rise of one job while it is the first job of its entity that is not final.
 #[derive(Clone, Copy)]
 struct Rise {
     job: usize,
