@@ -357,6 +357,20 @@ fn what_cannot_be_read_is_refused_too() {
     assert_eq!(refusal(&run(plimsoll(&["solve"]).arg(dir.path())), &["is a folder"]), Ok(()));
 }
 
+/// Plans without runs have no shards.
+#[test]
+fn plans_without_runs_have_no_shards() {
+    let (_dir, plan) = written("plan.toml", "name = \"s\"\n[solve]\ninstances = [\"i.toml\"]\npolicies = [\"drf\"]\n");
+    std::fs::write(plan.with_file_name("i.toml"), "capacity = { cpu = 1 }\n[[user]]\ndemand = { cpu = 1 }\n")
+        .expect("writable");
+    for option in [&["--gather"][..], &["--shard", "0/2"]] {
+        let output = run(plimsoll(&["run"]).arg(&plan).args(option));
+        let message = said(&output);
+        assert!(output.status.code() == Some(2) && message.contains(option[0]), "{option:?}: {message}");
+        assert!(message.contains("plans with runs"), "{option:?}: {message}");
+    }
+}
+
 #[test]
 fn wrong_options_are_refused() {
     let table: [(&[&str], &[&str]); 6] = [

@@ -166,6 +166,11 @@ impl Any {
             Any::Accelerators(study) => &study.name,
         }
     }
+
+    /// Returns whether the plan consists of runs, which can be distributed over machines.
+    fn has_runs(&self) -> bool {
+        matches!(self, Any::Runs(_) | Any::Accelerators(_))
+    }
 }
 
 pub fn run(args: &Args, context: &Context) -> Result<()> {
@@ -175,6 +180,17 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let (Some(folder), true) = (&args.output, plans.len() > 1) {
         let given = format!("'{}' with {} plans", folder.display(), plans.len());
         return Err(Error::plan("--output", given, "one plan; without it each plan has its folder results/NAME"));
+    }
+    for plan in plans.iter().filter(|plan| !plan.has_runs()) {
+        let option = if args.gather { "--gather" } else { "--shard" };
+        if args.gather || args.shard.is_some() {
+            let given = format!("the plan '{}'", plan.name());
+            return Err(Error::plan(
+                option,
+                given,
+                "plans with runs; a plan of [check], [solve] or [failover] has none",
+            ));
+        }
     }
     for (at, plan) in plans.iter().enumerate() {
         if let Some(other) = plans[..at].iter().position(|other| other.name() == plan.name()) {
