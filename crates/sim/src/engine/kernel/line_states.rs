@@ -276,7 +276,7 @@ impl Kernel<'_> {
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];
         let (view, partition) = (self.work.view(head), set.partition);
-        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let ask = Ask { footprint, demand, tasks: if set.is_gang() { set.waiting } else { 1 } };
         let (reason, waits) = match self.context.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(true),
             Verdict::No(reason) => (reason, false),
