@@ -97,7 +97,7 @@ pub struct Reference {
     /// The rows in progress of each flow after its first row, by [`FlowRow::pack`]. Heaps beyond the last flow are kept to reuse their
     /// memory.
     more: Vec<QuaternaryHeap<Reverse<u128>>>,
-    /// The tasks, the rate and the demand of each row in progress.
+    /// The tasks and the demand of each row in progress.
     rows: FlowRows,
     coming: Arrivals,
     recorded: RowChecksum,
@@ -326,7 +326,7 @@ impl Reference {
             let demand = u128::from(*demand) * u128::from(work.tasks);
             (*sum, *all) = (*sum + demand, *all + demand);
         }
-        let slot = self.rows.keep(work.tasks, rate, needs);
+        let slot = self.rows.keep(work.tasks, work.measured, needs);
         let mut row = FlowRow { end: flow.progress + span, number: number as u32, slot };
         let none = flow.tasks == 0;
         flow.tasks += work.tasks;
@@ -361,10 +361,12 @@ impl Reference {
                 return None;
             };
             flow.first = FlowRow::unpack(next);
-            let (tasks, rate, needs) = self.rows.get(slot);
+            let (tasks, is_measured, needs) = self.rows.get(slot);
             flow.tasks -= tasks;
-            flow.measured -= u64::from(rate > 0.0);
-            flow.rate -= rate;
+            if is_measured {
+                flow.measured -= 1;
+                flow.rate -= self.sizes.size(needs) * tasks as f64;
+            }
             if flow.measured == 0 {
                 (flow.left, flow.rate) = (0.0, 0.0);
             }
