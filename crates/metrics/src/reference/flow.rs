@@ -23,6 +23,24 @@ impl FlowRow {
     }
 }
 
+/// The time at which the first row of a user ends if nothing changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowEnd {
+    pub at: f64,
+    pub user: UserId,
+}
+
+impl FlowEnd {
+    /// Returns a number that sorts by time and user. Comparing two numbers takes fewer instructions than comparing two pairs.
+    pub fn pack(self) -> u128 {
+        u128::from(self.at.to_bits()) << 64 | u128::from(self.user.0)
+    }
+
+    pub fn unpack(end: u128) -> FlowEnd {
+        FlowEnd { at: f64::from_bits((end >> 64) as u64), user: UserId(end as u32) }
+    }
+}
+
 /// The tasks and the demand of each row in progress; slots are reused.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct FlowRows {
@@ -130,11 +148,11 @@ impl Flow {
         self.pace = (self.allowed / self.tasks as f64).min(1.0);
     }
 
-    /// Stores the time at which the first row will end. Returns the time, if there is one, and the user.
-    pub fn expect(&mut self) -> Option<(u64, u32)> {
+    /// Stores the time at which the first row will end. Returns the end, if there is one.
+    pub fn expect(&mut self) -> Option<FlowEnd> {
         let ends = self.pace > 0.0;
         let at = self.since + (self.first.end - self.progress).max(0.0) / self.pace;
         self.expected = if ends { at } else { f64::INFINITY };
-        ends.then_some((at.to_bits(), self.user.0))
+        ends.then_some(FlowEnd { at, user: self.user })
     }
 }

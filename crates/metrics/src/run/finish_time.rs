@@ -60,6 +60,8 @@ struct OpenJob {
     work: f64,
 }
 
+const _: () = assert!(size_of::<OpenJob>() == 20, "a run has many unfinished jobs");
+
 impl OpenJob {
     fn new(integral: u128) -> OpenJob {
         OpenJob { integral: integral as u64, integral_high: (integral >> 64) as u32, work: 0.0 }
