@@ -109,6 +109,9 @@ impl Kernel<'_> {
 
     /// Offers the machines that were freed since the last round to the lines of their scopes.
     pub fn offer_freed(&mut self) {
+        if self.site.scopes.has_no_blocked() {
+            return;
+        }
         self.line_states.sort_freed();
         self.site.scopes.offer(&self.line_states.freed, &self.site.machines);
     }

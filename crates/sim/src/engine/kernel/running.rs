@@ -29,6 +29,8 @@ pub struct Running {
     pub fails: bool,
 }
 
+const _: () = assert!(size_of::<Option<Running>>() == 32, "a run has many running tasks");
+
 impl Running {
     /// Splits off the last `count` tasks. Returns the first tasks, if any are left, and the last ones.
     pub fn split(self, count: u32) -> (Option<Running>, Running) {
