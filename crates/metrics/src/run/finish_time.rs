@@ -50,7 +50,7 @@ impl FinishTimeSummary {
 
 /// A job in the system. It takes 20 bytes, because there is one for each unfinished job.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-#[repr(packed(4))]
+#[repr(Rust, packed(4))]
 struct OpenJob {
     /// The integral of the number of unfinished jobs at its submission, in job-microseconds: the lower 64 bits and the others. It is less
     /// than 2^96, since times have 64 bits and the numbers of jobs 32.

@@ -17,7 +17,7 @@ use plimsoll_base::visit_values;
 ///
 /// An entry of the agenda is aligned to 4 bytes, so that it takes 36 bytes and not 40.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-#[repr(packed(4))]
+#[repr(Rust, packed(4))]
 pub struct Running {
     pub set: SetSlot,
     pub job: JobSlot,

@@ -124,7 +124,7 @@ pub struct SetDetails {
     pub stage: u32,
     /// The number of times that the tasks were stopped before.
     pub attempt: u32,
-    /// The scope that its row requires, in which tasks run best; absent if this is the scope of its queue.
+    /// The scope that its row requires: tasks run best there. Absent if this is the scope of its queue.
     pub home: Option<ScopeId>,
 }
 
