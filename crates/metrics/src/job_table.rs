@@ -12,11 +12,14 @@ const PAGE: usize = 64;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(bound(serialize = "T: serde::Serialize", deserialize = "T: serde::Deserialize<'de>"))]
 struct Page<T> {
+    /// The values; those of jobs that are not in the table have no meaning.
     #[serde(with = "plimsoll_base::checkpoint::array")]
-    jobs: [Option<T>; PAGE],
-    /// The number of jobs in the table.
-    count: usize,
+    jobs: [T; PAGE],
+    /// A bit for each job in the table.
+    present: u64,
 }
+
+const _: () = assert!(PAGE == u64::BITS as usize, "a page has a bit for each job");
 
 /// Values of jobs in the system.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -33,7 +36,7 @@ impl<T> Default for JobTable<T> {
     }
 }
 
-impl<T> JobTable<T> {
+impl<T: Copy + Default> JobTable<T> {
     /// Returns whether the table has no job.
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -47,14 +50,15 @@ impl<T> JobTable<T> {
         }
         let spare = &mut self.spare;
         let page = self.pages[page].get_or_insert_with(|| {
-            spare.take().unwrap_or_else(|| Box::new(Page { jobs: [const { None }; PAGE], count: 0 }))
+            spare.take().unwrap_or_else(|| Box::new(Page { jobs: [T::default(); PAGE], present: 0 }))
         });
         let value = &mut page.jobs[at];
-        if value.is_none() {
-            page.count += 1;
+        if page.present & (1 << at) == 0 {
+            page.present |= 1 << at;
             self.count += 1;
+            *value = new();
         }
-        value.get_or_insert_with(new)
+        value
     }
 
     /// Removes a job, and returns its value.
@@ -62,10 +66,13 @@ impl<T> JobTable<T> {
         let (page, at) = (job.index() / PAGE, job.index() % PAGE);
         let place = self.pages.get_mut(page)?;
         let page = place.as_mut()?;
-        let value = page.jobs[at].take()?;
+        if page.present & (1 << at) == 0 {
+            return None;
+        }
+        let value = page.jobs[at];
         self.count -= 1;
-        page.count -= 1;
-        if page.count == 0 {
+        page.present &= !(1 << at);
+        if page.present == 0 {
             self.spare = place.take();
         }
         Some(value)

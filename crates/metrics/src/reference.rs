@@ -32,7 +32,7 @@ use plimsoll_base::visit_values;
 
 mod flow;
 
-use flow::{Flow, FlowRow, FlowRows};
+use flow::{Flow, FlowEnd, FlowRow, FlowRows};
 
 /// Rows that will be submitted later, ordered by the time of submission and by their number.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -97,7 +97,7 @@ pub struct Reference {
     /// The rows in progress of each flow after its first row, by [`FlowRow::pack`]. Heaps beyond the last flow are kept to reuse their
     /// memory.
     more: Vec<QuaternaryHeap<Reverse<u128>>>,
-    /// The tasks, the rate and the demand of each row in progress.
+    /// The tasks and the demand of each row in progress.
     rows: FlowRows,
     coming: Arrivals,
     recorded: RowChecksum,
@@ -105,9 +105,9 @@ pub struct Reference {
     reached: (Time, f64),
     /// Whether rows that arrive at the time `reached` have already been replayed. The other events of this time follow.
     begun: bool,
-    /// For each user, the end of its first row if nothing changes: the time (as bits, which sort like the numbers) and the user. An entry
-    /// is valid if its time equals the expected time in the flow.
-    agenda: QuaternaryHeap<Reverse<(u64, u32)>>,
+    /// For each user, the end of its first row if nothing changes, as a [`FlowEnd`]. An entry is valid if its time equals the expected
+    /// time in the flow.
+    agenda: QuaternaryHeap<Reverse<u128>>,
     /// The users of the flows, in the same order. The demand of a stale flow is outdated.
     fluid: Fluid,
     capacity: Resources,
@@ -213,7 +213,9 @@ impl Reference {
                 }
                 // The new end of the flow replaces its old end, which is the first entry of the agenda.
                 match self.end_rows(now, place) {
-                    Some(next) => self.agenda.peek_mut().into_iter().for_each(|mut first| *first = Reverse(next)),
+                    Some(next) => {
+                        self.agenda.peek_mut().into_iter().for_each(|mut first| *first = Reverse(next.pack()))
+                    }
                     None => self.agenda.pop().into_iter().for_each(drop),
                 }
             }
@@ -256,10 +258,11 @@ impl Reference {
 
     /// Returns the time at which the next row ends, and the index of its flow.
     fn next_end(&mut self) -> Option<(f64, usize)> {
-        while let Some(&Reverse((at, user))) = self.agenda.peek() {
-            let place = self.users[user as usize].place as usize;
-            if self.flows.get(place).is_some_and(|flow| flow.expected.to_bits() == at) {
-                return Some((f64::from_bits(at), place));
+        while let Some(&Reverse(end)) = self.agenda.peek() {
+            let FlowEnd { at, user } = FlowEnd::unpack(end);
+            let place = self.users[user.index()].place as usize;
+            if self.flows.get(place).is_some_and(|flow| flow.expected.to_bits() == at.to_bits()) {
+                return Some((at, place));
             }
             self.agenda.pop();
         }
@@ -268,7 +271,7 @@ impl Reference {
 
     /// Prefetches the data of the next ends, which are near the top of the agenda.
     fn fetch_ahead(&self) {
-        let mut soon = self.agenda.as_slice().iter().map(|Reverse((_, user))| *user as usize);
+        let mut soon = self.agenda.as_slice().iter().map(|Reverse(end)| FlowEnd::unpack(*end).user.index());
         for user in soon.by_ref().take(3) {
             let place = self.users[user].place as usize;
             prefetch_index(&self.flows, place);
@@ -326,7 +329,7 @@ impl Reference {
             let demand = u128::from(*demand) * u128::from(work.tasks);
             (*sum, *all) = (*sum + demand, *all + demand);
         }
-        let slot = self.rows.keep(work.tasks, rate, needs);
+        let slot = self.rows.keep(work.tasks, work.measured, needs);
         let mut row = FlowRow { end: flow.progress + span, number: number as u32, slot };
         let none = flow.tasks == 0;
         flow.tasks += work.tasks;
@@ -338,13 +341,12 @@ impl Reference {
         }
         let before = flow.expected;
         // While all tasks run at full speed, most arrivals do not change the end of the first row.
-        let next = self.changed(place).filter(|(at, _)| *at != before.to_bits());
-        next.into_iter().for_each(|next| self.agenda.push(Reverse(next)));
+        let next = self.changed(place).filter(|end| end.at.to_bits() != before.to_bits());
+        next.into_iter().for_each(|next| self.agenda.push(Reverse(next.pack())));
     }
 
-    /// Ends the rows of a user that are complete at `now`. Returns the time (as bits) at which its next row ends, if there is one, and the
-    /// user.
-    fn end_rows(&mut self, now: f64, place: usize) -> Option<(u64, u32)> {
+    /// Ends the rows of a user that are complete at `now`. Returns the end of its next row, if there is one.
+    fn end_rows(&mut self, now: f64, place: usize) -> Option<FlowEnd> {
         let flow = &mut self.flows[place];
         let wanted = &mut self.wanted[place * self.dims..][..self.dims];
         flow.pass(now);
@@ -361,10 +363,12 @@ impl Reference {
                 return None;
             };
             flow.first = FlowRow::unpack(next);
-            let (tasks, rate, needs) = self.rows.get(slot);
+            let (tasks, is_measured, needs) = self.rows.get(slot);
             flow.tasks -= tasks;
-            flow.measured -= u64::from(rate > 0.0);
-            flow.rate -= rate;
+            if is_measured {
+                flow.measured -= 1;
+                flow.rate -= self.sizes.size(needs) * tasks as f64;
+            }
             if flow.measured == 0 {
                 (flow.left, flow.rate) = (0.0, 0.0);
             }
@@ -377,8 +381,8 @@ impl Reference {
         self.changed(place)
     }
 
-    /// Updates a flow after a change of its tasks. Returns the time (as bits) at which its first row ends, if there is one, and the user.
-    fn changed(&mut self, place: usize) -> Option<(u64, u32)> {
+    /// Updates a flow after a change of its tasks. Returns the end of its first row, if there is one.
+    fn changed(&mut self, place: usize) -> Option<FlowEnd> {
         self.events += 1;
         let flow = &mut self.flows[place];
         flow.stale = true;
@@ -413,7 +417,7 @@ impl Reference {
             flow.allowed = if allowed < flow.tasks as f64 * FULL { allowed } else { f64::INFINITY };
             self.limited |= flow.allowed.is_finite();
             flow.adjust();
-            agenda.extend(flow.expect().map(Reverse));
+            agenda.extend(flow.expect().map(|end| Reverse(end.pack())));
         }
         self.agenda = QuaternaryHeap::from(agenda);
         Ok(())

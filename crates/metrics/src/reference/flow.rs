@@ -23,11 +23,29 @@ impl FlowRow {
     }
 }
 
-/// The tasks, the rate and the demand of each row in progress; slots are reused.
+/// The time at which the first row of a user ends if nothing changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowEnd {
+    pub at: f64,
+    pub user: UserId,
+}
+
+impl FlowEnd {
+    /// Returns a number that sorts by time and user. Comparing two numbers takes fewer instructions than comparing two pairs.
+    pub fn pack(self) -> u128 {
+        u128::from(self.at.to_bits()) << 64 | u128::from(self.user.0)
+    }
+
+    pub fn unpack(end: u128) -> FlowEnd {
+        FlowEnd { at: f64::from_bits((end >> 64) as u64), user: UserId(end as u32) }
+    }
+}
+
+/// The tasks and the demand of each row in progress; slots are reused.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct FlowRows {
     dims: usize,
-    /// For each row, the number of tasks, the bits of the rate, and the demand of a task.
+    /// For each row, twice the number of tasks, plus 1 if it is measured; and the demand of a task.
     facts: Vec<u64>,
     spare: Vec<u32>,
 }
@@ -38,25 +56,25 @@ impl FlowRows {
         FlowRows { dims, facts: Vec::new(), spare: Vec::new() }
     }
 
-    /// Stores a row: the number of tasks, their rate (cluster-seconds per second at full speed; 0 if not measured), and the demand of each
-    /// task. Returns the slot.
-    pub fn keep(&mut self, tasks: u64, rate: f64, needs: &[u64]) -> u32 {
-        let width = self.dims + 2;
+    /// Stores a row: the number of tasks (less than 2^63), whether it is measured, and the demand of each task. Returns the slot.
+    pub fn keep(&mut self, tasks: u64, is_measured: bool, needs: &[u64]) -> u32 {
+        let width = self.dims + 1;
         let slot = self.spare.pop().unwrap_or_else(|| {
             self.facts.resize(self.facts.len() + width, 0);
             (self.facts.len() / width - 1) as u32
         });
         let facts = &mut self.facts[slot as usize * width..][..width];
-        (facts[0], facts[1]) = (tasks, rate.to_bits());
+        facts[0] = tasks << 1 | u64::from(is_measured);
         // A loop over few resources is faster than a call of memcpy.
-        facts[2..].iter_mut().zip(needs).for_each(|(fact, need)| *fact = *need);
+        facts[1..].iter_mut().zip(needs).for_each(|(fact, need)| *fact = *need);
         slot
     }
 
-    pub fn get(&self, slot: u32) -> (u64, f64, &[u64]) {
-        let width = self.dims + 2;
+    /// Returns the number of tasks of a row, whether it is measured, and the demand of each task.
+    pub fn get(&self, slot: u32) -> (u64, bool, &[u64]) {
+        let width = self.dims + 1;
         let facts = &self.facts[slot as usize * width..][..width];
-        (facts[0], f64::from_bits(facts[1]), &facts[2..])
+        (facts[0] >> 1, facts[0] & 1 == 1, &facts[1..])
     }
 
     pub fn free(&mut self, slot: u32) {
@@ -130,11 +148,11 @@ impl Flow {
         self.pace = (self.allowed / self.tasks as f64).min(1.0);
     }
 
-    /// Stores the time at which the first row will end. Returns the time, if there is one, and the user.
-    pub fn expect(&mut self) -> Option<(u64, u32)> {
+    /// Stores the time at which the first row will end. Returns the end, if there is one.
+    pub fn expect(&mut self) -> Option<FlowEnd> {
         let ends = self.pace > 0.0;
         let at = self.since + (self.first.end - self.progress).max(0.0) / self.pace;
         self.expected = if ends { at } else { f64::INFINITY };
-        ends.then_some((at.to_bits(), self.user.0))
+        ends.then_some(FlowEnd { at, user: self.user })
     }
 }

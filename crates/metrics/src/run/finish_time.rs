@@ -48,13 +48,28 @@ impl FinishTimeSummary {
     }
 }
 
-/// A job in the system.
-#[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
+/// A job in the system. It takes 20 bytes, because there is one for each unfinished job.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[repr(Rust, packed(4))]
 struct OpenJob {
-    /// The integral of the number of unfinished jobs at its submission, in job-microseconds.
-    integral: u128,
+    /// The integral of the number of unfinished jobs at its submission, in job-microseconds: the lower 64 bits and the others. It is less
+    /// than 2^96, since times have 64 bits and the numbers of jobs 32.
+    integral: u64,
+    integral_high: u32,
     /// Its work, in microseconds of the whole cluster.
     work: f64,
+}
+
+const _: () = assert!(size_of::<OpenJob>() == 20, "a run has many unfinished jobs");
+
+impl OpenJob {
+    fn new(integral: u128) -> OpenJob {
+        OpenJob { integral: integral as u64, integral_high: (integral >> 64) as u32, work: 0.0 }
+    }
+
+    fn integral(self) -> u128 {
+        u128::from(self.integral_high) << 64 | u128::from(self.integral)
+    }
 }
 
 /// The jobs in the system, and the ratios of the others.
@@ -88,7 +103,7 @@ impl FinishTimes {
             self.unfinished += 1;
         }
         let integral = self.integral;
-        let job = self.open.get_or_insert_with(row.job, || OpenJob { integral, work: 0.0 });
+        let job = self.open.get_or_insert_with(row.job, || OpenJob::new(integral));
         // A service never ends, so its job has no ratio.
         if row.duration < Span::ENDLESS {
             job.work += self.sizes.size(&row.demand.0) * f64::from(row.tasks) * row.duration.0 as f64;
@@ -100,7 +115,8 @@ impl FinishTimes {
         let (open, Some(finish)) = (self.open.remove(job.job), job.finish) else { return };
         self.advance(finish);
         self.unfinished -= 1;
-        let Some(OpenJob { integral, work }) = open else { return };
+        let Some(open) = open else { return };
+        let (integral, work) = (open.integral(), open.work);
         let completion = finish.since(job.submit).0;
         let n = if completion > 0 { (self.integral - integral) as f64 / completion as f64 } else { 1.0 };
         let ideal = (job.ideal.0 as f64).max(n * work);

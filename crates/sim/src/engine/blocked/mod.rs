@@ -141,13 +141,13 @@ impl Engine<'_> {
     }
 
     fn blocked_tasks(&self, slot: SetSlot) -> BlockedTasks {
-        let set = self.kernel.set(slot);
+        let (set, details) = (self.kernel.set(slot), self.kernel.details(slot));
         BlockedTasks {
             job: self.kernel.job_id(slot),
             row: set.row,
             tasks: set.waiting,
-            attempt: set.attempt,
-            since: set.since,
+            attempt: details.attempt,
+            since: details.since,
             machines: MachineScope(self.kernel.queues().scope(set.queue)),
             reason: self.reason(slot),
         }
@@ -160,10 +160,10 @@ impl Engine<'_> {
         if set.release > kernel.now() {
             return BlockReason::Submission;
         }
-        if set.awaits_stage {
+        if set.awaits_stage() {
             return BlockReason::Stage;
         }
-        let Some(head) = kernel.head(set.queue).filter(|_| set.listed) else { return BlockReason::Unknown };
+        let Some(head) = kernel.head(set.queue).filter(|_| set.is_listed()) else { return BlockReason::Unknown };
         if let Some((asked, machine, missing)) = self.extensions.asked_for(kernel, slot) {
             return BlockReason::Victims { asked, machine, missing };
         }
@@ -230,7 +230,7 @@ impl Engine<'_> {
 /// Returns the reason for which the policy does not admit the next task of a set, or all tasks of a gang; `None` if it admits them.
 fn refusal(kernel: &Kernel, slot: SetSlot) -> Option<Reason> {
     let set = kernel.set(slot);
-    let together = if set.gang { set.waiting } else { 1 };
+    let together = if set.is_gang() { set.waiting } else { 1 };
     match kernel.policy().admit(&kernel.view(slot), &kernel.ask(slot, together), kernel.books()) {
         Verdict::Yes => None,
         Verdict::No(reason) | Verdict::Wait(reason) => Some(reason),
@@ -266,7 +266,7 @@ fn lack_of_room(kernel: &Kernel, slot: SetSlot, missing: Option<MissingRoom>) ->
 /// `gathered` of its tasks.
 fn missing_room(kernel: &Kernel, slot: SetSlot, gathered: u32) -> Option<MissingRoom> {
     let set = kernel.set(slot);
-    let (together, need) = (if set.gang { set.waiting } else { 1 }, kernel.needs(slot).1);
+    let (together, need) = (if set.is_gang() { set.waiting } else { 1 }, kernel.needs(slot).1);
     let scope = kernel.queues().scope(set.queue);
     let mut free = [0u128; MAX_DIMS];
     let mut room = u64::from(gathered);

@@ -128,7 +128,7 @@ impl Backups {
         let mut any = false;
         while let Some(change) = kernel.next_change(self.reader) {
             match change {
-                Change::Started { tasks, .. } => self.began(kernel.set(tasks.set), tasks),
+                Change::Started { tasks, .. } => self.began(kernel, tasks),
                 Change::Again { from, slot } => any |= self.again(kernel, from, slot)?,
                 _ => {}
             }
@@ -136,15 +136,16 @@ impl Backups {
         Ok(any)
     }
 
-    fn began(&mut self, set: &ActiveSet, tasks: Running) {
+    fn began(&mut self, kernel: &Kernel, tasks: Running) {
+        let (set, details) = (kernel.set(tasks.set), kernel.details(tasks.set));
         if !may_have(set) {
             return;
         }
-        let (left, normal) = (set.left, set.normal);
+        let (left, normal) = (set.left, details.normal);
         let (begun, alone) = (BTreeMap::new(), BTreeSet::new());
         let open = || BackupRow { tasks: left, left, finished: 0, ran: 0, normal, begun, alone, due: None };
         let task = self.rows.entry(set.row).or_insert_with(open).begun.entry(tasks.first).or_default();
-        task.attempt = task.attempt.max(set.attempt);
+        task.attempt = task.attempt.max(details.attempt);
         task.instances.retain(|instance| instance.set() != tasks.set);
         task.instances.push(LiveInstance::Running(tasks));
         self.changed((set.row, tasks.first));
@@ -287,7 +288,7 @@ impl Backups {
 
 /// Returns whether tasks of a set may have backups.
 fn may_have(set: &ActiveSet) -> bool {
-    !set.gang && may_be_stopped(set)
+    !set.is_gang() && may_be_stopped(set)
 }
 
 impl Checkpoint for Backups {

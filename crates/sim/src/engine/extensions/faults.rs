@@ -178,7 +178,7 @@ impl FaultsSoFar {
         let others = kernel.victims().map(|victims| victims.gang(tasks.set)).unwrap_or_default();
         let others = others.into_iter().filter_map(|other| kernel.cancel(other));
         let mut all: Vec<Running> = std::iter::once(tasks).chain(others).collect();
-        if kernel.set(tasks.set).gang {
+        if kernel.set(tasks.set).is_gang() {
             all.extend(due.extract_if(.., |other| other.set == tasks.set));
         }
         if again {
@@ -221,7 +221,7 @@ impl Extension for FaultsSoFar {
                 self.fail(kernel, task, tasks, &mut due)?;
             } else {
                 self.failures.remove(&task);
-                let backup = kernel.set(tasks.set).backup;
+                let backup = kernel.set(tasks.set).is_backup();
                 self.backups_won += u64::from(backup);
                 kernel.finish(tasks, Fate::Finished)?;
                 self.backups.as_mut().map_or(Ok(()), |backups| backups.ended(kernel, task, &tasks))?;

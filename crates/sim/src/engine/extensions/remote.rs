@@ -127,7 +127,7 @@ impl<'a> Remote<'a> {
                 kernel.withhold(slot);
                 self.unlisted += 1;
                 let set = kernel.set(slot);
-                let (row, tasks, stable, job) = (set.row, set.waiting, set.stable, kernel.job_id(slot));
+                let (row, tasks, stable, job) = (set.row, set.waiting, set.is_stable(), kernel.job_id(slot));
                 self.rows.entry(row).or_default().push(slot);
                 let unit = kernel.footprint(slot);
                 facts.push(Fact::Submitted { row, job, tasks, unit, stable });
@@ -242,7 +242,7 @@ impl<'a> Remote<'a> {
     /// Adds a set of stopped tasks that wait again.
     fn again(&mut self, kernel: &Kernel, slot: SetSlot) {
         let set = kernel.set(slot);
-        self.unlisted += usize::from(!set.listed);
+        self.unlisted += usize::from(!set.is_listed());
         self.rows.entry(set.row).or_default().push(slot);
     }
 

@@ -189,9 +189,9 @@ impl Extension for Requests {
 impl Requests {
     /// Returns the first open request of a set with asked tasks: the number of asked tasks, their machine, and the amounts that are missing.
     pub fn asked_for(&self, kernel: &Kernel, slot: SetSlot) -> Option<(u64, MachineId, Resources)> {
-        let set = kernel.set(slot);
+        let (set, since) = (kernel.set(slot), kernel.details(slot).since);
         let requests = self.of_queue.get(&set.queue)?.iter().filter_map(|id| self.open.get(id));
-        let mut requests = requests.filter(|request| request.set == slot && request.waits == (set.row, set.since));
+        let mut requests = requests.filter(|request| request.set == slot && request.waits == (set.row, since));
         let request = requests.find(|request| !request.asked.is_empty())?;
         let asked = request.asked.iter().map(|(_, count)| u64::from(*count)).sum();
         Some((asked, request.machine, request.missing(kernel)))
@@ -208,7 +208,7 @@ impl Requests {
         let before = self.of_queue[&request.queue].iter().take_while(|other| **other != id).count() as u64;
         let set = kernel.set(request.set);
         kernel.head(request.queue) == Some(request.set)
-            && (set.row, set.since) == request.waits
+            && (set.row, kernel.details(request.set).since) == request.waits
             && u64::from(set.waiting) > before
             && kernel.admits(request.queue, before as u32 + 1)
             && kernel.scopes().contains(kernel.queues().scope(request.queue), request.machine)
@@ -307,7 +307,7 @@ impl Requests {
             // An urgent task only asks less urgent tasks.
             let useless =
                 matches!(self.rule, Some(VictimRule::Urgent(_))) && least.is_none_or(|least| set.priority >= least);
-            if !set.gang && !useless {
+            if !set.is_gang() && !useless {
                 requesters.push(Reverse((self.turn(kernel, head, &changes), kernel.line_key(queue), queue)));
             }
         }
@@ -408,7 +408,7 @@ impl Requests {
             Room::Open => Resources::ZERO,
             Room::Kept => kernel.footprint(set).min(kernel.machines().free(machine)),
         };
-        let waits = (kernel.set(set).row, kernel.set(set).since);
+        let waits = (kernel.set(set).row, kernel.details(set).since);
         let deadline = kernel.now() + self.within;
         let mut request = Request { queue, set, waits, machine, reserved, asked, room: proposal.room, deadline };
         // Drops proposed tasks that are not needed, before any of them counts as asked.

@@ -4,9 +4,10 @@
 //! the same fields takes twice the time. The event of an entry is in a slab with generations, so cancelling is cheap and an outdated
 //! ticket is harmless.
 //!
-//! Only the next entries are in a heap, which is small enough for the cache. All other entries are in unsorted tiers, each of which covers
-//! a range of times. When a tier is reached, it is halved repeatedly (a quicksort that sorts no more than necessary). With 100,000 future
-//! events, a single heap costs a cache miss per level.
+//! Only the next entries are in order: a sorted list, and a heap of entries that were scheduled later than the list was sorted. Both are
+//! small enough for the cache. All other entries are in unsorted tiers, each of which covers a range of times. When a tier is reached, it
+//! is halved repeatedly (a quicksort that sorts no more than necessary), and its earliest part is sorted. With 100,000 future events, a
+//! single heap costs a cache miss per level.
 
 use std::cmp::Reverse;
 
@@ -66,7 +67,7 @@ struct AgendaEntry<E> {
     event: Option<E>,
 }
 
-/// The maximum number of entries in the heap; beyond it the later half becomes a tier.
+/// The maximum number of entries in the heap. Beyond it the later half of the next entries becomes a tier.
 const NEAR: usize = 1024;
 
 /// Unsorted entries. No entry is before `from`, and all are before the entries of the next tier.
@@ -88,6 +89,9 @@ impl Tier {
 /// All entries; they leave in order.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 struct Entries {
+    /// The next entries, the latest first.
+    sorted: Vec<Reverse<u128>>,
+    /// Entries before the first tier that were scheduled since `sorted` was sorted.
     near: QuaternaryHeap<Reverse<u128>>,
     /// Tiers, the latest first.
     far: Vec<Tier>,
@@ -103,38 +107,48 @@ impl Entries {
         }
         self.near.push(Reverse(entry));
         if self.near.len() > NEAR {
-            let mut near = std::mem::take(&mut self.near).into_vec();
+            let mut near = std::mem::take(&mut self.sorted);
+            near.extend(self.near.drain());
             self.far.push(Tier::split(&mut near));
-            self.near = near.into();
+            near.sort_unstable();
+            self.sorted = near;
         }
     }
 
     fn peek(&mut self) -> Option<u128> {
-        if self.near.is_empty() {
+        if self.sorted.is_empty() && self.near.is_empty() {
             self.come_near();
         }
-        self.near.peek().map(|Reverse(entry)| *entry)
+        // A later entry is less, because the entries are reversed.
+        self.sorted.last().max(self.near.peek()).map(|Reverse(entry)| *entry)
     }
 
-    /// Moves the earliest tier, or its earliest part, into the empty heap.
+    /// Sorts the earliest tier, or its earliest part.
     fn come_near(&mut self) {
         let Some(Tier { mut entries, .. }) = self.far.pop() else { return };
         while entries.len() > NEAR {
             self.far.push(Tier::split(&mut entries));
         }
-        self.near = entries.into();
+        entries.sort_unstable();
+        self.sorted = entries;
     }
 
     fn pop(&mut self) -> Option<u128> {
-        self.peek()?;
+        let next = self.peek()?;
         self.len -= 1;
-        self.near.pop().map(|Reverse(entry)| entry)
+        if self.sorted.last() == Some(&Reverse(next)) {
+            self.sorted.pop();
+        } else {
+            self.near.pop();
+        }
+        Some(next)
     }
 
     /// Removes all entries and returns them, in no particular order.
     fn drain(&mut self) -> Vec<u128> {
         self.len = 0;
-        let mut all = std::mem::take(&mut self.near).into_vec();
+        let mut all = std::mem::take(&mut self.sorted);
+        all.extend(self.near.drain());
         self.far.drain(..).for_each(|tier| all.extend(tier.entries));
         all.into_iter().map(|Reverse(entry)| entry).collect()
     }
@@ -228,18 +242,18 @@ impl<E> Agenda<E> {
         None
     }
 
-    /// Prefetches the next few events into the cache. Returns the next event, or `None` if there is none, if it was cancelled, or if the
-    /// heap is empty and the next event is still in a tier.
+    /// Prefetches the next few events into the cache. Returns the next event, or `None` if there is none, if it was cancelled, or if it is
+    /// still in a tier.
     pub fn fetch_ahead(&self) -> Option<&E> {
-        let slot = |entry: &Reverse<u128>| EventKey::unpack(entry.0).1 as usize;
-        let next = slot(self.entries.near.peek()?);
-        // The second event is a child of the root, so it is one of the next four entries of the heap. The following slot is prefetched
-        // too, since an event may span two cache lines.
-        for later in self.entries.near.iter().skip(1).take(4).map(slot) {
-            prefetch_index(&self.slab, later);
-            prefetch_index(&self.slab, later + 1);
+        let slot = |entry: u128| EventKey::unpack(entry).1 as usize;
+        let Entries { sorted, near, .. } = &self.entries;
+        // Events in the heap were scheduled recently. The following slot is prefetched too, since an event may span two cache lines.
+        for Reverse(later) in &sorted[sorted.len().saturating_sub(3)..] {
+            prefetch_index(&self.slab, slot(*later));
+            prefetch_index(&self.slab, slot(*later) + 1);
         }
-        self.slab[next].event.as_ref()
+        let Reverse(next) = *sorted.last().max(near.peek())?;
+        self.slab[slot(next)].event.as_ref()
     }
 
     /// Removes and returns the next event.

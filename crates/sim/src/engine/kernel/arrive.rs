@@ -9,6 +9,7 @@ use super::Kernel;
 use super::changes::Change;
 use super::ids::{JobSlot, ScopeId, SetSlot};
 use super::jobs::Appeared;
+use super::sets::SetFlag;
 use super::site::Site;
 use crate::cluster::Location;
 use crate::record::{Stuck, StuckRecord};
@@ -52,12 +53,13 @@ impl Kernel<'_> {
             if release > self.now {
                 self.intake.later.insert((release, row), set);
                 if !after.is_empty() {
-                    self.work.sets[set].awaits_stage = self.work.jobs.await_stage(job, row, set, after);
+                    let awaits = self.work.jobs.await_stage(job, row, set, after);
+                    self.work.sets[set].mark(SetFlag::AwaitsStage, awaits);
                 }
             } else if after.is_empty() || !self.work.jobs.await_stage(job, row, set, after) {
                 self.submit(set);
             } else {
-                self.work.sets[set].awaits_stage = true;
+                self.work.sets[set].mark(SetFlag::AwaitsStage, true);
             }
         }
         (self.intake.appeared, self.intake.arrived) = (appeared, arrived);
@@ -103,7 +105,8 @@ impl Kernel<'_> {
         }
         appeared.slots.iter().try_for_each(|job| self.work.jobs.complete(*job, &*self.context.source))?;
         let Some((slot, _)) = taken else { return Ok(None) };
-        self.work.sets[slot].release = since;
+        let submit = self.work.sets[slot].release;
+        self.work.sets.set_release(slot, since, submit);
         self.enqueue(slot);
         Ok(Some(slot))
     }
@@ -143,9 +146,9 @@ impl Kernel<'_> {
             // If a stage released the row at the instant of its submission, the row counts as an arrival.
             if let Some(at) = self.intake.released.iter().position(|(_, released)| *released == slot) {
                 self.intake.released.swap_remove(at);
-                self.work.sets[slot].awaits_stage = false;
+                self.work.sets[slot].mark(SetFlag::AwaitsStage, false);
             }
-            if !self.work.sets[slot].awaits_stage {
+            if !self.work.sets[slot].awaits_stage() {
                 self.submit(slot);
             }
         }
@@ -230,8 +233,7 @@ impl Kernel<'_> {
                 format!("is missing or empty, and on_blocked '{rule}' uses it; give one, or a model (estimates)");
             return Err(self.mismatch(row.row, "estimate_s", &problem));
         }
-        let first = self.work.jobs.add_row(job, &row);
-        let Ok(first) = u32::try_from(first) else {
+        let Some(first) = self.work.jobs.add_row(job, &row) else {
             return Err(self.mismatch(row.row, "tasks", "the job has more than 4,294,967,295 tasks"));
         };
         let footprint = self.site.lens.demand(row.demand);
@@ -274,7 +276,7 @@ impl Kernel<'_> {
         self.line_states.open(self.work.queues.len());
         let Site { scopes, partitions, .. } = &mut self.site;
         let partition = partitions.partition(scopes.get(scope).class, scopes.labels());
-        let slot = self.work.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, scope, partition));
+        let slot = self.work.sets.add(&row, job, first, footprint.slice(self.books.dims()), (queue, partition));
         if let Some(ordered) = &mut self.work.ordered {
             ordered.add(slot, job, &row);
         }
@@ -316,13 +318,13 @@ impl Kernel<'_> {
         for (_, slot) in released.drain(..) {
             let now = self.now;
             let set = &mut self.work.sets[slot];
-            set.awaits_stage = false;
+            set.mark(SetFlag::AwaitsStage, false);
             // The stage ended before the row was submitted, so the row waits for its submission.
             if set.release > now {
                 continue;
             }
-            (set.release, set.since) = (now, now);
-            set.released = true;
+            set.mark(SetFlag::Released, true);
+            self.work.sets.set_release(slot, now, now);
             self.submit(slot);
         }
         self.intake.released = released;
@@ -332,7 +334,9 @@ impl Kernel<'_> {
     /// or has no waiting tasks.
     pub fn list(&mut self, slot: SetSlot, listed: bool) -> bool {
         let set = &mut self.work.sets[slot];
-        if std::mem::replace(&mut set.listed, listed) == listed || set.waiting == 0 {
+        let before = set.is_listed();
+        set.mark(SetFlag::Listed, listed);
+        if before == listed || set.waiting == 0 {
             return false;
         }
         if listed {
@@ -345,11 +349,11 @@ impl Kernel<'_> {
 
     /// Marks a submitted set as unknown until [`Kernel::list`] is called.
     pub fn withhold(&mut self, slot: SetSlot) {
-        self.work.sets[slot].listed = false;
+        self.work.sets[slot].mark(SetFlag::Listed, false);
     }
 
     /// Lets the waiting tasks of a gang start one by one.
     pub fn dissolve_gang(&mut self, slot: SetSlot) {
-        self.work.sets[slot].gang = false;
+        self.work.sets[slot].mark(SetFlag::Gang, false);
     }
 }

@@ -27,7 +27,11 @@ impl Kernel<'_> {
         }
         for (job, sum) in left {
             // Tasks that are too large for the cluster count for the job, but have no set.
-            assert!(self.work.jobs[job].left >= sum, "the remaining tasks of a job add up at {:?}", self.now);
+            assert!(
+                u64::from(self.work.jobs[job].left) >= sum,
+                "the remaining tasks of a job add up at {:?}",
+                self.now
+            );
         }
     }
 
@@ -37,7 +41,7 @@ impl Kernel<'_> {
         let mut sums = vec![0u128; self.books.users() * dims];
         for slot in sets.by_row() {
             let set = &sets[slot];
-            if set.awaits_stage || set.release > self.now || !set.listed {
+            if set.awaits_stage() || set.release > self.now || !set.is_listed() {
                 continue;
             }
             for (d, demand) in sets.needs(slot).0.iter().enumerate() {
@@ -51,7 +55,7 @@ impl Kernel<'_> {
     pub fn audit_gangs(&self) {
         for slot in self.work.sets.by_row() {
             let set = &self.work.sets[slot];
-            assert!(!set.gang || set.waiting == 0 || set.waiting == set.left, "a gang in part at {:?}", self.now);
+            assert!(!set.is_gang() || set.waiting == 0 || set.waiting == set.left, "a gang in part at {:?}", self.now);
         }
     }
 

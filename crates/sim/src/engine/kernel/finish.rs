@@ -119,7 +119,7 @@ impl Kernel<'_> {
     /// Subtracts ended or withdrawn tasks of a set from its job. Errors: the recorder's.
     fn leave_job(&mut self, job: JobSlot, set: SetSlot, tasks: u32) -> Result<()> {
         self.livelock.progress();
-        self.work.jobs[job].left -= u64::from(tasks);
+        self.work.jobs[job].left -= tasks;
         self.leave_set(set);
         if self.work.jobs[job].ended() {
             let (id, user) = (self.work.jobs[job].id, self.work.jobs[job].user);
@@ -179,7 +179,8 @@ impl Kernel<'_> {
     pub(super) fn leave_set(&mut self, slot: SetSlot) {
         let set = &self.work.sets[slot];
         if set.left == 0 {
-            self.work.jobs.row_ended(set.job, set.stage, &mut self.intake.released);
+            let stage = self.work.sets.details(slot).stage;
+            self.work.jobs.row_ended(set.job, stage, &mut self.intake.released);
             self.work.sets.free(slot);
         }
     }

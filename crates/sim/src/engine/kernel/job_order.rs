@@ -222,7 +222,7 @@ impl Ordered {
         let view = SetView {
             user: set.user,
             job_id: self.jobs[set.job.index()].id,
-            submit: set.submit,
+            submit: sets.details(slot).submit,
             release: set.release,
             place: place(set),
             waiting: set.waiting,

@@ -15,24 +15,31 @@ use crate::workload::{JobName, JobNames, Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
 
-/// A job with unfinished tasks. Its name is stored separately, so that this struct fits one cache line.
+/// A job with unfinished tasks. Its name is stored separately.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[repr(align(64))]
 pub struct ActiveJob {
     pub id: JobId,
     pub user: UserId,
     pub submit: Time,
     /// The first launch of a task, or [`Time::NEVER`].
     pub start: Time,
-    pub tasks: u64,
-    pub left: u64,
-    /// The total duration of its tasks; saturates.
-    work: u64,
-    pub ideal: Span,
-    stages: Option<Box<Stages>>,
+    pub tasks: u32,
+    pub left: u32,
+    /// The duration of its tasks, if it has no details.
+    duration: Span,
+    details: Option<Box<JobDetails>>,
 }
 
-const _: () = assert!(size_of::<ActiveJob>() == 64, "an active job is one line of the cache");
+const _: () = assert!(size_of::<ActiveJob>() <= 48, "a run has many active jobs");
+
+/// The data of a job that has stages, or tasks with different durations or submissions.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+struct JobDetails {
+    /// The total duration of its tasks; saturates.
+    work: u64,
+    ideal: Span,
+    stages: Option<Box<Stages>>,
+}
 
 /// The stages of a job with stages.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -57,6 +64,26 @@ impl ActiveJob {
     /// Returns whether all tasks have ended.
     pub fn ended(&self) -> bool {
         self.left == 0
+    }
+
+    /// Returns the total duration of its tasks; saturates.
+    fn work(&self) -> u64 {
+        self.details.as_ref().map_or_else(|| self.duration.0.saturating_mul(self.tasks.into()), |details| details.work)
+    }
+
+    /// Returns its completion time on an empty, boundless cluster.
+    pub fn ideal(&self) -> Span {
+        self.details.as_ref().map_or(self.duration, |details| details.ideal)
+    }
+
+    /// Returns the details, computed from the other fields if the job has none.
+    fn details_mut(&mut self) -> &mut JobDetails {
+        let (work, ideal) = (self.work(), self.ideal());
+        self.details.get_or_insert_with(|| Box::new(JobDetails { work, ideal, stages: None }))
+    }
+
+    fn stages_mut(&mut self) -> Option<&mut Stages> {
+        self.details.as_mut()?.stages.as_deref_mut()
     }
 }
 
@@ -112,9 +139,8 @@ impl Jobs {
             start: Time::NEVER,
             tasks: 0,
             left: 0,
-            work: 0,
-            ideal: Span::ZERO,
-            stages: None,
+            duration: Span::ZERO,
+            details: None,
         };
         match self.free.pop() {
             Some(slot) => {
@@ -141,25 +167,34 @@ impl Jobs {
             job: job.id,
             name: self.name(slot, names),
             user: job.user,
-            tasks: job.tasks,
+            tasks: job.tasks.into(),
             submit: job.submit,
             start: (job.start != Time::NEVER).then_some(job.start),
             finish,
-            work: Some(job.work).filter(|work| i64::try_from(*work).is_ok()),
-            ideal: job.ideal,
+            work: Some(job.work()).filter(|work| i64::try_from(*work).is_ok()),
+            ideal: job.ideal(),
         }
     }
 
-    /// Adds a row to a job; returns the number of its first task.
-    pub fn add_row(&mut self, slot: JobSlot, row: &TaskSet) -> u64 {
+    /// Adds a row to a job; returns the number of its first task, or `None` if the number of its tasks does not fit 32 bits.
+    pub fn add_row(&mut self, slot: JobSlot, row: &TaskSet) -> Option<u32> {
         let job = &mut self[slot];
-        let first = job.tasks;
-        job.tasks += u64::from(row.tasks);
-        job.left += u64::from(row.tasks);
-        job.work = job.work.saturating_add(row.duration.0.saturating_mul(u64::from(row.tasks)));
+        let (first, tasks) = (job.tasks, job.tasks.checked_add(row.tasks)?);
         let offset = row.submit.since(job.submit);
-        if row.stage.is_some() || !row.after.is_empty() {
-            let stages = job.stages.get_or_insert_default();
+        let has_stages = row.stage.is_some() || !row.after.is_empty();
+        let is_alike = job.duration == row.duration || first == 0 && job.duration == Span::ZERO;
+        if job.details.is_none() && !has_stages && offset == Span::ZERO && is_alike {
+            job.duration = row.duration;
+        } else {
+            let details = job.details_mut();
+            details.work = details.work.saturating_add(row.duration.0.saturating_mul(row.tasks.into()));
+            if !has_stages {
+                details.ideal = details.ideal.max(Span(offset.0.saturating_add(row.duration.0)));
+            }
+        }
+        (job.tasks, job.left) = (tasks, job.left + row.tasks);
+        if has_stages {
+            let stages = job.details_mut().stages.get_or_insert_default();
             if let Some(stage) = row.stage {
                 match stages.left.iter_mut().find(|(known, _)| *known == stage) {
                     Some((_, left)) => *left += 1,
@@ -168,17 +203,15 @@ impl Jobs {
             }
             let after = row.after.clone();
             stages.rows.push(StageRow { row: row.row, stage: row.stage, after, offset, duration: row.duration });
-        } else {
-            job.ideal = job.ideal.max(Span(offset.0.saturating_add(row.duration.0)));
         }
-        first
+        Some(first)
     }
 
     /// Checks the stages of a job and computes its ideal completion time, once all of its rows are known. Errors: [`Error::Mismatch`] for
     /// an unknown stage.
     pub fn complete(&mut self, slot: JobSlot, source: &dyn Source) -> Result<()> {
         let job = &mut self.slab[slot.index()];
-        let Some(stages) = &mut job.stages else { return Ok(()) };
+        let Some(JobDetails { ideal, stages: Some(stages), .. }) = job.details.as_deref_mut() else { return Ok(()) };
         for row in &stages.rows {
             let unknown = row.after.iter().find(|stage| !stages.left.iter().any(|(known, _)| known == *stage));
             if let Some(stage) = unknown {
@@ -194,14 +227,14 @@ impl Jobs {
                 });
             }
         }
-        job.ideal = job.ideal.max(stages.ideal());
+        *ideal = (*ideal).max(stages.ideal());
         stages.rows = Vec::new();
         Ok(())
     }
 
     /// Postpones a row that depends on unfinished stages; returns whether it did.
     pub fn await_stage(&mut self, slot: JobSlot, row: u64, set: SetSlot, after: Vec<u32>) -> bool {
-        let stages = self[slot].stages.get_or_insert_default();
+        let stages = self[slot].details_mut().stages.get_or_insert_default();
         if stages.ready(&after) {
             return false;
         }
@@ -211,7 +244,7 @@ impl Jobs {
 
     /// Counts one more row of a stage, because some tasks of a row will start again as a separate set.
     pub fn row_split(&mut self, slot: JobSlot, stage: u32) {
-        let Some(stages) = &mut self[slot].stages else { return };
+        let Some(stages) = self[slot].stages_mut() else { return };
         if let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) {
             *left += 1;
         }
@@ -222,7 +255,7 @@ impl Jobs {
         if stage == NO_STAGE {
             return;
         }
-        let Some(stages) = &mut self[slot].stages else { return };
+        let Some(stages) = self[slot].stages_mut() else { return };
         let Some((_, left)) = stages.left.iter_mut().find(|(known, _)| *known == stage) else { return };
         *left -= 1;
         if *left > 0 {
@@ -242,7 +275,7 @@ impl Jobs {
     }
 
     pub fn free(&mut self, slot: JobSlot) {
-        self[slot].stages = None;
+        self[slot].details = None;
         self.free.push(slot);
     }
 

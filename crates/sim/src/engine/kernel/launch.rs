@@ -11,6 +11,7 @@ use super::changes::{Change, ChangeKinds, TasksOfRow};
 use super::ids::SetSlot;
 use super::pace;
 use super::running::Running;
+use super::sets::SetDetails;
 use crate::policy::Ask;
 use crate::record::Launch;
 use plimsoll_base::error::{Error, Result};
@@ -39,11 +40,11 @@ impl Kernel<'_> {
     /// launched a second time. Errors: [`Kernel::within_time`]'s.
     pub fn begin_tasks(&mut self, mut launch: Running, again: bool) -> Result<Ticket> {
         let reach = self.reach(launch.set, launch.machine);
-        let set = &self.work.sets[launch.set];
+        let (set, details) = (&self.work.sets[launch.set], self.work.sets.details(launch.set));
         let span = pace::on(&self.site.cluster, self.settings.distance, set.duration, launch.machine, reach);
         let span = match &self.running.attempts {
             Some(attempts) if span != Span::ENDLESS => {
-                let attempt = attempts.attempt(set.row, launch.first, set.attempt, span);
+                let attempt = attempts.attempt(set.row, launch.first, details.attempt, span);
                 launch.fails = attempt.fails;
                 attempt.span
             }
@@ -52,7 +53,7 @@ impl Kernel<'_> {
         let span = Span(span.0.saturating_add(self.delay_of(&launch).0));
         let end = Time(self.now.0.saturating_add(span.0));
         self.within_time(launch.set, end)?;
-        let (user, gang, wait, count) = (set.user, set.gang, self.now.since(set.since), launch.count.get());
+        let (user, gang, wait, count) = (set.user, set.is_gang(), self.now.since(details.since), launch.count.get());
         let job = &mut self.work.jobs[launch.job];
         job.start = job.start.min(self.now);
         let (demand, _) = self.work.sets.needs(launch.set);
@@ -174,7 +175,12 @@ impl Kernel<'_> {
     /// Returns whether the tasks of a set lose their units together, which is the case for a gang unless its tasks are marked stable.
     pub fn stops_together(&self, set: SetSlot) -> bool {
         let set = &self.work.sets[set];
-        set.gang && !set.stable
+        set.is_gang() && !set.is_stable()
+    }
+
+    /// Returns the details of a set.
+    pub fn details(&self, slot: SetSlot) -> SetDetails {
+        self.work.sets.details(slot)
     }
 
     /// Returns whether the tasks of a set run until the end of the run.

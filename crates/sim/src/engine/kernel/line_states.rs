@@ -109,6 +109,9 @@ impl Kernel<'_> {
 
     /// Offers the machines that were freed since the last round to the lines of their scopes.
     pub fn offer_freed(&mut self) {
+        if self.site.scopes.has_no_blocked() {
+            return;
+        }
         self.line_states.sort_freed();
         self.site.scopes.offer(&self.line_states.freed, &self.site.machines);
     }
@@ -276,7 +279,7 @@ impl Kernel<'_> {
         let (demand, footprint) = self.work.sets.needs(head);
         let set = &self.work.sets[head];
         let (view, partition) = (self.work.view(head), set.partition);
-        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let ask = Ask { footprint, demand, tasks: if set.is_gang() { set.waiting } else { 1 } };
         let (reason, waits) = match self.context.policy.admit(&view, &ask, &self.books) {
             Verdict::Yes => return Ok(true),
             Verdict::No(reason) => (reason, false),

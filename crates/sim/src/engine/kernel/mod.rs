@@ -327,7 +327,7 @@ impl<'a> Kernel<'a> {
 
     /// Returns the completion time of the job of a set on an empty, boundless cluster.
     pub fn ideal(&self, slot: SetSlot) -> Span {
-        self.work.jobs[self.work.sets[slot].job].ideal
+        self.work.jobs[self.work.sets[slot].job].ideal()
     }
 
     /// Returns the id of the job of a set.

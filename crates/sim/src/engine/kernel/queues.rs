@@ -23,7 +23,7 @@ fn order(set: &ActiveSet) -> (Time, u64, u32) {
 
 /// Returns the position among all sets released at one instant.
 pub fn place(set: &ActiveSet) -> u64 {
-    u64::from(set.released) << 63 | set.row
+    u64::from(set.is_released()) << 63 | set.row
 }
 
 /// Returns the sort key of a user's sets: priority, release and place as one number, and the number of the task. Sets of different queues

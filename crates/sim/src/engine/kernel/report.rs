@@ -54,7 +54,7 @@ impl Kernel<'_> {
         let given_up = matches!(fate, Fate::Lost | Fate::GivenUp);
         let salvage = Salvage {
             delay: Span(self.delay_of(tasks).0.min(self.now.since(tasks.start).0)),
-            forfeited: if given_up { self.work.sets[tasks.set].kept } else { Span::ZERO },
+            forfeited: if given_up { self.work.sets.details(tasks.set).kept } else { Span::ZERO },
             ..Salvage::default()
         };
         self.report_with(tasks, finish, fate, salvage)
@@ -68,19 +68,19 @@ impl Kernel<'_> {
         fate: Fate,
         salvage: Salvage,
     ) -> Result<()> {
-        let set = &self.work.sets[tasks.set];
+        let (set, details) = (&self.work.sets[tasks.set], self.work.sets.details(tasks.set));
         self.context.recorder.tasks(&TaskRecord {
             name: self.work.jobs.name(set.job, self.context.source.job_names()),
             user: set.user,
             partition: set.partition,
             first: u64::from(tasks.first),
             count: tasks.count.get(),
-            attempt: set.attempt,
-            backup: set.backup,
+            attempt: details.attempt,
+            backup: set.is_backup(),
             machine: (!self.site.pooled).then_some(tasks.machine),
             devices: site::devices_of(&self.site.devices, tasks),
-            submit: set.submit,
-            release: set.since,
+            submit: details.submit,
+            release: details.since,
             start: tasks.start,
             finish,
             fate,
@@ -97,12 +97,12 @@ impl Kernel<'_> {
             self.report(&running, None, Fate::Running)?;
         }
         for slot in self.work.sets.by_row() {
-            let set = &self.work.sets[slot];
+            let (set, details) = (&self.work.sets[slot], self.work.sets.details(slot));
             // The task of a backup is reported by its other instance.
-            if set.waiting == 0 || set.backup {
+            if set.waiting == 0 || set.is_backup() {
                 continue;
             }
-            let why = match (cut, set.awaits_stage) {
+            let why = match (cut, set.awaits_stage()) {
                 (true, _) => Stuck::Cut,
                 (false, true) => Stuck::Deadlocked,
                 (false, false) => Stuck::Starved,
@@ -113,9 +113,9 @@ impl Kernel<'_> {
                 row: set.row,
                 tasks: u64::from(set.waiting),
                 first: u64::from(set.number),
-                attempt: set.attempt,
-                submit: set.submit,
-                release: (!set.awaits_stage && set.release <= self.now).then_some(set.since),
+                attempt: details.attempt,
+                submit: details.submit,
+                release: (!set.awaits_stage() && set.release <= self.now).then_some(details.since),
                 duration: set.duration,
                 demand: self.work.sets.needs(slot).0,
                 why,
@@ -185,7 +185,7 @@ impl Kernel<'_> {
     /// Returns why a set was not tried, and the set that it waits behind. Returns `None` if the set was tried or no longer waits.
     fn untried(&self, slot: SetSlot, ends_at_first: bool) -> Option<(Untried, SetSlot)> {
         let set = &self.work.sets[slot];
-        let queued = set.waiting > 0 && set.listed && !set.awaits_stage && set.release <= self.now;
+        let queued = set.waiting > 0 && set.is_listed() && !set.awaits_stage() && set.release <= self.now;
         if !queued || !self.work.sets.is_of(slot, set.row) {
             return None;
         }

@@ -36,7 +36,7 @@ impl Kernel<'_> {
         let need = self.work.sets.needs(slot).1;
         let fits =
             |machine: MachineId| self.site.scopes.contains(scope, machine) && self.site.machines.fits(machine, need);
-        if !set.gang {
+        if !set.is_gang() {
             return fits(first).then_some(first);
         }
         let tasks = parts.iter().map(|(_, count)| count).sum::<u32>();
@@ -53,7 +53,7 @@ impl Kernel<'_> {
     /// Returns the shortage of the next task of a set that found no room; on a pooled cluster, of all tasks of a gang together.
     pub fn shortage(&self, slot: SetSlot) -> Option<Shortage> {
         let set = &self.work.sets[slot];
-        let together = if set.gang && self.site.pooled { u64::from(set.waiting) } else { 1 };
+        let together = if set.is_gang() && self.site.pooled { u64::from(set.waiting) } else { 1 };
         let need: Vec<u64> = self.work.sets.needs(slot).1.iter().map(|need| need.saturating_mul(together)).collect();
         let scope = self.work.queues.scope(set.queue);
         let short = self.site.machines.shortage(&need, |machine| self.site.scopes.contains(scope, machine))?;
@@ -146,7 +146,8 @@ impl Kernel<'_> {
 
     /// Returns the locality of a task of a set on this machine; `None` if all machines are equally good.
     pub(super) fn reach(&self, slot: SetSlot, machine: MachineId) -> Option<Locality> {
-        let home = self.site.scopes.get(self.work.sets[slot].home).location;
+        let home = self.work.sets.details(slot).home.unwrap_or_else(|| self.scope(slot));
+        let home = self.site.scopes.get(home).location;
         self.site.scopes.reach(home, machine)
     }
 
@@ -159,6 +160,7 @@ impl Kernel<'_> {
 
     /// Moves a waiting set to its user's queue for another scope, at the same position.
     fn move_to_scope(&mut self, slot: SetSlot, scope: ScopeId) {
+        self.keep_home(slot);
         let (user, old) = (self.work.sets[slot].user, self.work.sets[slot].queue);
         let queue = self.work.queues.id(user, scope);
         self.line_states.open(self.work.queues.len());
@@ -168,13 +170,20 @@ impl Kernel<'_> {
         self.context.recorder.head(user);
     }
 
+    /// Stores the scope that the row of a set requires, before the set moves to the queue of another scope.
+    fn keep_home(&mut self, slot: SetSlot) {
+        let scope = self.scope(slot);
+        self.work.sets.details_mut(slot).home.get_or_insert(scope);
+    }
+
     /// Excludes a machine for tasks of a set, or includes it again.
     pub fn exclude_machine(&mut self, slot: SetSlot, machine: MachineId, excluded: bool) {
-        let ActiveSet { user, waiting, listed, .. } = self.work.sets[slot];
+        let ActiveSet { user, waiting, .. } = self.work.sets[slot];
         let scope = self.site.scopes.bar(self.scope(slot), machine, excluded, self.books.dims());
-        if listed && waiting > 0 {
+        if self.work.sets[slot].is_listed() && waiting > 0 {
             return self.move_to_scope(slot, scope);
         }
+        self.keep_home(slot);
         self.work.sets[slot].queue = self.work.queues.id(user, scope);
         self.line_states.open(self.work.queues.len());
     }

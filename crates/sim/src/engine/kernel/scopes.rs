@@ -268,6 +268,11 @@ impl Scopes {
         self.labels.relabel(machine, labels);
     }
 
+    /// Returns whether there is a single scope, and no queue is blocked in it. Freed machines do not matter then.
+    pub fn has_no_blocked(&self) -> bool {
+        matches!(self.scopes.as_slice(), [whole] if whole.waiting.is_empty())
+    }
+
     /// Records the free amounts of freed machines, by scope, for this round.
     pub fn offer(&mut self, freed: &[MachineId], machines: &Machines) {
         if self.scopes.len() == 1 {

@@ -1,8 +1,8 @@
 //! Active task sets, in a slab.
 //!
 //! A row of the workload becomes one set; stopped tasks become a new set with the same row. Demands and footprints are stored apart from
-//! the sets, with exactly as many amounts as the cluster has dimensions. A slot is reused after its set has ended, so code that stores a
-//! [`SetSlot`] must compare the row.
+//! the sets, with exactly as many amounts as the cluster has dimensions. Data that few sets have are in a side table ([`SetDetails`]),
+//! which is empty in most runs. A slot is reused after its set has ended, so code that stores a [`SetSlot`] must compare the row.
 
 use std::ops::{Index, IndexMut};
 
@@ -16,61 +16,132 @@ use plimsoll_base::units::{Span, Time, UserId};
 
 /// A task set with tasks that have not ended.
 ///
-/// The fields that are used when tasks end come first, in one cache line. With many concurrent tasks this line is not in the cache, so it
-/// is prefetched.
+/// It fits one cache line. With many concurrent tasks this line is not in the cache when tasks end, so it is prefetched.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[repr(C, align(64))]
+#[repr(align(64))]
 pub struct ActiveSet {
-    /// Start of the current wait: the release, or the instant at which the tasks were stopped.
-    pub since: Time,
-    pub submit: Time,
     pub duration: Span,
+    pub row: u64,
+    /// The release: the submission, or the end of the stages that it waits for.
+    pub release: Time,
     pub job: JobSlot,
     pub user: UserId,
     /// The number of tasks that have not ended.
     pub left: u32,
-    /// The stage, or [`NO_STAGE`].
-    pub stage: u32,
-    /// The number of times that the tasks were stopped before.
-    pub attempt: u32,
-    /// The partition that the set is booked under besides its user.
-    pub partition: Partition,
-    live: bool,
-    /// Whether the set waits for a stage, and is not in its queue.
-    pub awaits_stage: bool,
-    /// Whether a stage released it, rather than its own arrival.
-    pub released: bool,
-    pub row: u64,
-    pub release: Time,
-    /// The queue of its waiting tasks.
-    pub queue: QueueId,
-    /// The scope that its row requires; tasks run best in it.
-    pub home: ScopeId,
     /// The number of tasks that have not been launched.
     pub waiting: u32,
     /// The number within the job of the next task to launch.
     pub number: u32,
+    /// The queue of its waiting tasks.
+    pub queue: QueueId,
     /// The index of this set's last launch in the current round; see `Kernel::launches`.
     pub launch: u32,
     /// The neighbours in its queue; see `Queues`.
     pub previous: SetSlot,
     pub next: SetSlot,
+    /// The partition that the set is booked under besides its user.
+    pub partition: Partition,
     pub priority: u8,
-    /// Whether the waiting tasks start all together or none does.
-    pub gang: bool,
-    /// Whether its tasks are exempt from voluntary preemption; see `running`.
-    pub stable: bool,
-    /// Whether the set is the second instance of a task; see `backups`.
-    pub backup: bool,
-    /// Whether the scheduler knows the request; see `remote`.
-    pub listed: bool,
+    /// The properties that apply, a bit of [`SetFlag`] each.
+    flags: u8,
+}
+
+const _: () = assert!(size_of::<ActiveSet>() == 64, "an active set is one line of the cache");
+
+/// A property of a task set, as a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetFlag {
+    /// The slot is in use.
+    Live = 1,
+    /// The set has an entry in the table of [`SetDetails`].
+    Detailed = 2,
+    /// The set waits for a stage, and is not in its queue.
+    AwaitsStage = 4,
+    /// A stage released the set, rather than its own arrival.
+    Released = 8,
+    /// The waiting tasks start all together or none does.
+    Gang = 16,
+    /// The tasks are exempt from voluntary preemption; see `running`.
+    Stable = 32,
+    /// The set is the second instance of a task; see `backups`.
+    Backup = 64,
+    /// The scheduler knows the request; see `remote`.
+    Listed = 128,
+}
+
+impl ActiveSet {
+    fn has(&self, flag: SetFlag) -> bool {
+        self.flags & flag as u8 != 0
+    }
+
+    /// Sets or clears a property.
+    pub fn mark(&mut self, flag: SetFlag, applies: bool) {
+        self.flags = if applies { self.flags | flag as u8 } else { self.flags & !(flag as u8) };
+    }
+
+    /// Returns whether the set waits for a stage, and is not in its queue.
+    pub fn awaits_stage(&self) -> bool {
+        self.has(SetFlag::AwaitsStage)
+    }
+
+    /// Returns whether a stage released the set, rather than its own arrival.
+    pub fn is_released(&self) -> bool {
+        self.has(SetFlag::Released)
+    }
+
+    /// Returns whether the waiting tasks start all together or none does.
+    pub fn is_gang(&self) -> bool {
+        self.has(SetFlag::Gang)
+    }
+
+    /// Returns whether the tasks are exempt from voluntary preemption.
+    pub fn is_stable(&self) -> bool {
+        self.has(SetFlag::Stable)
+    }
+
+    /// Returns whether the set is the second instance of a task.
+    pub fn is_backup(&self) -> bool {
+        self.has(SetFlag::Backup)
+    }
+
+    /// Returns whether the scheduler knows the request.
+    pub fn is_listed(&self) -> bool {
+        self.has(SetFlag::Listed)
+    }
+}
+
+/// The data of a set that most sets do not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct SetDetails {
+    pub submit: Time,
+    /// Start of the current wait: the release, or the instant at which the tasks were stopped.
+    pub since: Time,
     /// The run time of its tasks that the user declares normal; zero if unknown.
     pub normal: Span,
     /// The run time of earlier attempts up to their last checkpoint; `duration` excludes the work that was done in it.
     pub kept: Span,
+    /// The stage, or [`NO_STAGE`].
+    pub stage: u32,
+    /// The number of times that the tasks were stopped before.
+    pub attempt: u32,
+    /// The scope that its row requires: tasks run best there. Absent if this is the scope of its queue.
+    pub home: Option<ScopeId>,
 }
 
-const _: () = assert!(std::mem::offset_of!(ActiveSet, row) <= 64, "what an end needs is in one line of the cache");
+impl SetDetails {
+    /// Returns the details of a set without an entry in the table.
+    fn plain(release: Time) -> SetDetails {
+        SetDetails {
+            submit: release,
+            since: release,
+            normal: Span::ZERO,
+            kept: Span::ZERO,
+            stage: NO_STAGE,
+            attempt: 0,
+            home: None,
+        }
+    }
+}
 
 /// Task sets with their demands and footprints, which are stored separately, one amount per dimension.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -81,12 +152,15 @@ pub struct Sets {
     slab: Vec<ActiveSet>,
     demands: Vec<u64>,
     footprints: Vec<u64>,
+    /// By slot, the details of the sets with [`SetFlag::Detailed`]; other entries have no meaning. Empty until a set has details.
+    details: Vec<SetDetails>,
     free: Vec<SetSlot>,
 }
 
 impl Sets {
     pub fn new(dims: usize, same: bool) -> Sets {
-        Sets { dims, same, slab: Vec::new(), demands: Vec::new(), footprints: Vec::new(), free: Vec::new() }
+        let (slab, demands, footprints, details, free) = Default::default();
+        Sets { dims, same, slab, demands, footprints, details, free }
     }
 
     /// Adds a row; its tasks are numbered from `first` within its job.
@@ -96,43 +170,36 @@ impl Sets {
         job: JobSlot,
         first: u32,
         footprint: &[u64],
-        at: (QueueId, ScopeId, Partition),
+        (queue, partition): (QueueId, Partition),
     ) -> SetSlot {
-        let set = ActiveSet {
+        let mut set = ActiveSet {
+            duration: row.duration,
             row: row.row,
             release: row.submit,
-            since: row.submit,
-            submit: row.submit,
-            duration: row.duration,
             job,
             user: row.user,
-            queue: at.0,
-            home: at.1,
-            partition: at.2,
-            waiting: row.tasks,
             left: row.tasks,
+            waiting: row.tasks,
             number: first,
-            stage: row.stage.unwrap_or(NO_STAGE),
+            queue,
             launch: u32::MAX,
             previous: SetSlot::NONE,
             next: SetSlot::NONE,
+            partition,
             priority: row.priority,
-            attempt: 0,
-            gang: row.gang && row.tasks > 1,
-            stable: row.stable,
-            backup: false,
-            listed: true,
-            normal: row.estimate.unwrap_or_default(),
-            kept: Span::ZERO,
-            released: false,
-            awaits_stage: false,
-            live: true,
+            flags: SetFlag::Live as u8 | SetFlag::Listed as u8,
         };
+        set.mark(SetFlag::Gang, row.gang && row.tasks > 1);
+        set.mark(SetFlag::Stable, row.stable);
         let slot = self.insert(set);
         let at = slot.index() * self.dims;
         self.demands[at..at + self.dims].copy_from_slice(row.demand.slice(self.dims));
         if !self.same {
             self.footprints[at..at + self.dims].copy_from_slice(footprint);
+        }
+        if row.stage.is_some() || row.estimate.is_some() {
+            let details = self.details_mut(slot);
+            (details.stage, details.normal) = (row.stage.unwrap_or(NO_STAGE), row.estimate.unwrap_or_default());
         }
         slot
     }
@@ -152,20 +219,17 @@ impl Sets {
 
     /// Creates a set of tasks of `from` that were stopped at `now` and will start again, without the work that they keep.
     pub fn again(&mut self, from: SetSlot, first: u32, tasks: u32, now: Time, keep: &Salvage) -> SetSlot {
-        let old = &self[from];
-        let set = ActiveSet {
+        let (old, details) = (&self[from], self.details(from));
+        let mut set = ActiveSet {
             // A task without an end has no saved work.
             duration: Span(old.duration.0 - keep.saved.0),
-            kept: Span(old.kept.0.saturating_add(keep.kept.0)),
-            since: now,
             waiting: tasks,
             left: tasks,
             number: first,
             launch: u32::MAX,
-            backup: false,
-            attempt: old.attempt.saturating_add(1),
             ..old.clone()
         };
+        set.mark(SetFlag::Backup, false);
         let slot = self.insert(set);
         for needs in [&mut self.demands, &mut self.footprints] {
             let (from, to) = (from.index() * self.dims, slot.index() * self.dims);
@@ -173,18 +237,51 @@ impl Sets {
                 needs.copy_within(from..from + self.dims, to);
             }
         }
+        *self.details_mut(slot) = SetDetails {
+            kept: Span(details.kept.0.saturating_add(keep.kept.0)),
+            since: now,
+            attempt: details.attempt.saturating_add(1),
+            ..details
+        };
         slot
     }
 
+    /// Returns the details of a set.
+    pub fn details(&self, slot: SetSlot) -> SetDetails {
+        let set = &self[slot];
+        if set.has(SetFlag::Detailed) { self.details[slot.index()] } else { SetDetails::plain(set.release) }
+    }
+
+    /// Returns the details of a set for modification. The set gets an entry in the table.
+    pub fn details_mut(&mut self, slot: SetSlot) -> &mut SetDetails {
+        let set = &mut self.slab[slot.index()];
+        let plain = SetDetails::plain(set.release);
+        if self.details.len() <= slot.index() {
+            self.details.resize(slot.index() + 1, plain);
+        }
+        let details = &mut self.details[slot.index()];
+        if !set.has(SetFlag::Detailed) {
+            *details = plain;
+            set.mark(SetFlag::Detailed, true);
+        }
+        details
+    }
+
+    /// Sets the release of a set to another instant than its submission; the current wait starts at `since`.
+    pub fn set_release(&mut self, slot: SetSlot, release: Time, since: Time) {
+        self.details_mut(slot).since = since;
+        self[slot].release = release;
+    }
+
     pub fn free(&mut self, slot: SetSlot) {
-        self.slab[slot.index()].live = false;
+        self[slot].mark(SetFlag::Live, false);
         self.free.push(slot);
     }
 
     /// Returns whether a slot contains a live set of a row.
     pub fn is_of(&self, slot: SetSlot, row: u64) -> bool {
         let set = &self.slab[slot.index()];
-        set.live && set.row == row
+        set.has(SetFlag::Live) && set.row == row
     }
 
     /// Prefetches a set that is about to end into the cache.
@@ -193,6 +290,9 @@ impl Sets {
         prefetch_index(&self.demands, slot.index() * self.dims);
         if !self.same {
             prefetch_index(&self.footprints, slot.index() * self.dims);
+        }
+        if !self.details.is_empty() {
+            prefetch_index(&self.details, slot.index());
         }
     }
 
@@ -206,7 +306,7 @@ impl Sets {
     /// Returns all live sets, by row and number of the next task.
     pub fn by_row(&self) -> Vec<SetSlot> {
         let mut slots: Vec<SetSlot> =
-            (0..self.slab.len() as u32).map(SetSlot).filter(|&slot| self[slot].live).collect();
+            (0..self.slab.len() as u32).map(SetSlot).filter(|&slot| self[slot].has(SetFlag::Live)).collect();
         slots.sort_unstable_by_key(|&slot| (self[slot].row, self[slot].number));
         slots
     }

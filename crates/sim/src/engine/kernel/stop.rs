@@ -13,6 +13,7 @@ use super::ids::SetSlot;
 use super::line::LineKey;
 use super::pace;
 use super::running::{Choice, Running, may_be_stopped};
+use super::sets::SetFlag;
 use super::view::{Requester, TaskView};
 use crate::policy::{Ask, Preemption, PreemptsFor, Reclaims, Victims};
 use crate::record::{Fate, Salvage, Turn};
@@ -59,7 +60,7 @@ impl Kernel<'_> {
     pub fn preemptible(&self, ticket: Ticket, count: u32) -> Result<Running> {
         let may = |tasks: &&Running| {
             let set = &self.work.sets[tasks.set];
-            may_be_stopped(set) && count > 0 && (set.gang || count <= tasks.count.get())
+            may_be_stopped(set) && count > 0 && (set.is_gang() || count <= tasks.count.get())
         };
         match self.running.get(ticket).filter(may) {
             Some(tasks) => Ok(*tasks),
@@ -73,7 +74,7 @@ impl Kernel<'_> {
 
     /// Returns all tasks of an entry, and of the gang that they belong to.
     pub fn all_of(&self, ticket: Ticket, tasks: &Running) -> Choice {
-        let gang = self.running.victims.as_ref().filter(|_| self.work.sets[tasks.set].gang);
+        let gang = self.running.victims.as_ref().filter(|_| self.work.sets[tasks.set].is_gang());
         let tickets = gang.map_or_else(|| vec![ticket], |victims| victims.gang(tasks.set));
         let parts = tickets.iter().filter_map(|ticket| self.running.get(*ticket));
         let count = parts.map(|part| part.count.get()).sum();
@@ -142,9 +143,9 @@ impl Kernel<'_> {
     /// Adds a second instance of a running task, which waits at the position of its row. Returns its set.
     pub fn add_instance(&mut self, of: SetSlot, number: u32, attempt: u32) -> SetSlot {
         let slot = self.work.sets.again(of, number, 1, self.now, &Salvage::default());
-        let set = &mut self.work.sets[slot];
-        (set.attempt, set.backup) = (attempt, true);
-        let (job, stage) = (set.job, set.stage);
+        self.work.sets[slot].mark(SetFlag::Backup, true);
+        self.set_attempt(slot, attempt);
+        let (job, stage) = (self.work.sets[slot].job, self.work.sets.details(slot).stage);
         if let Some(ordered) = &mut self.work.ordered {
             ordered.second(of, slot, job);
         }
@@ -157,12 +158,12 @@ impl Kernel<'_> {
 
     /// Makes the second instance of a task its only one.
     pub fn promote(&mut self, slot: SetSlot) {
-        self.work.sets[slot].backup = false;
+        self.work.sets[slot].mark(SetFlag::Backup, false);
     }
 
     /// Sets the number of the attempt of a waiting set.
     pub fn set_attempt(&mut self, slot: SetSlot, attempt: u32) {
-        self.work.sets[slot].attempt = attempt;
+        self.work.sets.details_mut(slot).attempt = attempt;
     }
 
     /// Stops the last `count` tasks of entries of one set, which wait again at their earlier position. Errors: as [`Kernel::restart`].
@@ -207,7 +208,7 @@ impl Kernel<'_> {
         let alone = self.running.attempts.is_some();
         let together = |(a, keep): &(Running, Salvage), (b, other): &(Running, Salvage)| {
             let alike = keep.kept == other.kept && keep.saved == other.saved;
-            a.first + a.count.get() == b.first && (self.work.sets[a.set].gang || (!alone && alike))
+            a.first + a.count.get() == b.first && (self.work.sets[a.set].is_gang() || (!alone && alike))
         };
         let runs: Vec<&[(Running, Salvage)]> = stopped.chunk_by(together).collect();
         for run in runs {
@@ -218,12 +219,12 @@ impl Kernel<'_> {
                 ordered.again(set, again);
                 ordered.record_saved(again, &self.work.sets[again], keep.saved);
             }
-            self.work.jobs.row_split(self.work.sets[again].job, self.work.sets[again].stage);
+            self.work.jobs.row_split(self.work.sets[again].job, self.work.sets.details(again).stage);
             self.changes.push(Change::Again { from: set, slot: again });
             if self.watches() {
                 self.watch_stopped(again, fate);
             }
-            if self.work.sets[again].listed {
+            if self.work.sets[again].is_listed() {
                 self.enqueue(again);
             }
         }
@@ -233,16 +234,16 @@ impl Kernel<'_> {
 
     /// Returns the time that running tasks need to resume; 0 if they were never stopped.
     pub fn delay_of(&self, tasks: &Running) -> Span {
-        if self.work.sets[tasks.set].attempt > 0 { self.settings.limits.restart_delay } else { Span::ZERO }
+        if self.work.sets.details(tasks.set).attempt > 0 { self.settings.limits.restart_delay } else { Span::ZERO }
     }
 
     /// Returns the time that running tasks need for the rest of their work.
     fn remaining_run_time(&self, tasks: &Running) -> Span {
-        let set = &self.work.sets[tasks.set];
+        let (set, details) = (&self.work.sets[tasks.set], self.work.sets.details(tasks.set));
         let reach = self.reach(tasks.set, tasks.machine);
         let span = pace::on(&self.site.cluster, self.settings.distance, set.duration, tasks.machine, reach);
         match &self.running.attempts {
-            Some(attempts) => attempts.fault_free_span(set.row, tasks.first, set.attempt, span),
+            Some(attempts) => attempts.fault_free_span(set.row, tasks.first, details.attempt, span),
             None => span,
         }
     }
@@ -268,7 +269,7 @@ impl Kernel<'_> {
             Salvage { delay, kept, saved, forfeited: Span::ZERO }
         };
         let mut all: Vec<Salvage> = stopped.iter().map(one).collect();
-        let gang = stopped.first().is_some_and(|tasks| self.work.sets[tasks.set].gang);
+        let gang = stopped.first().is_some_and(|tasks| self.work.sets[tasks.set].is_gang());
         if let Some(least) = all.iter().map(|one| one.saved).min().filter(|_| gang) {
             all.iter_mut().for_each(|one| one.saved = least);
         }
@@ -292,7 +293,7 @@ impl Kernel<'_> {
         // There is no livelock if a row will still arrive, or if a task that was not stopped since the last progress will end: both may
         // change the state.
         let since = self.livelock.since;
-        let lasts = |running: &Running| running.start < since && !self.is_endless(running.set);
+        let lasts = |running: &Running| { running.start } < since && !self.is_endless(running.set);
         if self.running.iter().any(lasts) || self.next_arrival()?.is_some() {
             self.livelock.progress();
             return Ok(());

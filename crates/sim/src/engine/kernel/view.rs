@@ -83,7 +83,7 @@ impl<'a> TaskView<'a> {
         }
         let keyed = self.requester.as_ref().is_some_and(|requester| requester.keyed);
         let set = &self.work.sets[tasks.set];
-        let gang = set.gang.then(|| self.gang(tasks.set));
+        let gang = set.is_gang().then(|| self.gang(tasks.set));
         let start = gang.map_or(tasks.start, |(_, start)| start);
         if self.preemption_budget.spares(start)
             || gang.is_some_and(|(gang, _)| !self.preemption_budget.could(gang.tasks))
@@ -134,7 +134,7 @@ impl RunningView for TaskView<'_> {
         let first = self.work.first(user)?;
         let set = &self.work.sets[first];
         let footprint = Resources::from_slice(self.work.sets.needs(first).1);
-        Some(Head { queue: self.work.view(first), footprint, tasks: set.waiting, gang: set.gang })
+        Some(Head { queue: self.work.view(first), footprint, tasks: set.waiting, gang: set.is_gang() })
     }
 
     fn free(&self, machine: MachineId) -> Resources {

@@ -180,7 +180,7 @@ impl Kernel<'_> {
         watch.sets.retain(waits);
         watch.sets.sort_unstable_by_key(|set| (set.row, work.sets[set.slot].number, set.slot));
         watch.sets.dedup_by_key(|set| set.slot);
-        watch.sets.iter().map(|set| set.slot).filter(|slot| !work.sets[*slot].backup).collect()
+        watch.sets.iter().map(|set| set.slot).filter(|slot| !work.sets[*slot].is_backup()).collect()
     }
 
     /// Returns the rows of watched jobs that fit no machine: job, row and number of tasks.

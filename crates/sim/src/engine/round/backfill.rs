@@ -168,7 +168,7 @@ impl Serving<'_, '_> {
     /// whether it started. Errors: the recorder's.
     fn try_ahead(&mut self, slot: SetSlot, place: LineKey, ahead: &mut Ahead) -> Result<bool> {
         let set = self.kernel.set(slot);
-        let together = if set.gang { set.waiting } else { 1 };
+        let together = if set.is_gang() { set.waiting } else { 1 };
         let ask = self.kernel.ask(slot, together);
         if let Verdict::No(reason) | Verdict::Wait(reason) =
             self.kernel.policy().admit(&self.kernel.view(slot), &ask, self.kernel.books())
@@ -198,7 +198,7 @@ impl Serving<'_, '_> {
         let conservative = self.round.on_blocked == OnBlocked::Conservative;
         if conservative || ahead.wanted.is_empty() {
             let set = self.kernel.set(slot);
-            let count = if conservative && !set.gang { set.waiting } else { 1 };
+            let count = if conservative && !set.is_gang() { set.waiting } else { 1 };
             ahead.wanted.push((slot, count));
             if let Some(profile) = &mut ahead.profile {
                 self.reserve(profile, slot, count);
@@ -235,14 +235,14 @@ impl Serving<'_, '_> {
     /// Returns the amounts that a set needs to start: those of its next task, or of the whole gang.
     pub(super) fn need_of(&self, slot: SetSlot) -> Vec<u64> {
         let set = self.kernel.set(slot);
-        let together = if set.gang { u64::from(set.waiting) } else { 1 };
+        let together = if set.is_gang() { u64::from(set.waiting) } else { 1 };
         self.kernel.needs(slot).1.iter().map(|need| need * together).collect()
     }
 
     /// Returns the expected run time of each task of a set.
     pub(super) fn expected(&self, slot: SetSlot) -> Span {
-        let set = self.kernel.set(slot);
-        if set.duration == Span::ENDLESS { Span::ENDLESS } else { set.normal }
+        let endless = self.kernel.is_endless(slot);
+        if endless { Span::ENDLESS } else { self.kernel.details(slot).normal }
     }
 
     /// Returns the amounts that are expected to be free, by the estimates of running tasks and of tasks started in this round.

@@ -69,10 +69,10 @@ impl Serving<'_, '_> {
             let head = self.kernel.waiting_head(queue);
             let user = self.kernel.set(head).user;
             // The plan of a gang is recomputed, since launches may have changed the machines.
-            if self.kernel.set(head).gang && self.room(head).is_none() {
+            if self.kernel.set(head).is_gang() && self.room(head).is_none() {
                 continue;
             }
-            let gang = self.kernel.set(head).gang;
+            let gang = self.kernel.set(head).is_gang();
             let machines = if gang { self.round.plan.iter().map(|(at, _)| *at).collect() } else { vec![machine] };
             self.kernel.unblock(queue, &stood);
             self.kernel.record_turn(queue, place, Turn::Launched(Some(machine)))?;
@@ -112,7 +112,7 @@ impl Serving<'_, '_> {
     }
 
     fn has_gang(&self, queue: QueueId) -> bool {
-        self.kernel.set(self.kernel.waiting_head(queue)).gang
+        self.kernel.set(self.kernel.waiting_head(queue)).is_gang()
     }
 
     /// Returns the best rank of a queue's next task on these machines, and the machine; ties go to the lower machine number.
@@ -120,11 +120,11 @@ impl Serving<'_, '_> {
         let head = self.kernel.waiting_head(queue);
         let usual = self.kernel.line_key(queue);
         // The placement rule places a gang; its rank is that on its first machine.
-        let gang = if self.kernel.set(head).gang { Some(self.room(head)?) } else { None };
+        let gang = if self.kernel.set(head).is_gang() { Some(self.room(head)?) } else { None };
         let kernel = &*self.kernel;
         let (demand, footprint) = kernel.needs(head);
         let set = kernel.set(head);
-        let ask = Ask { footprint, demand, tasks: if set.gang { set.waiting } else { 1 } };
+        let ask = Ask { footprint, demand, tasks: if set.is_gang() { set.waiting } else { 1 } };
         let (view, scope, dims) = (kernel.view(head), kernel.scope(head), kernel.books().dims());
         let there = gang.as_slice();
         let machines = if gang.is_some() { there } else { machines };

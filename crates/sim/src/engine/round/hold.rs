@@ -78,7 +78,7 @@ impl Serving<'_, '_> {
 
     fn together(&self, slot: SetSlot) -> u32 {
         let set = self.kernel.set(slot);
-        if set.gang { set.waiting } else { 1 }
+        if set.is_gang() { set.waiting } else { 1 }
     }
 
     fn is_admitted(&mut self, slot: SetSlot, place: LineKey) -> Result<bool> {

@@ -177,7 +177,7 @@ impl Serving<'_, '_> {
         {
             return Some(machine);
         }
-        if !kernel.set(slot).gang {
+        if !kernel.set(slot).is_gang() {
             kernel.find_machine(slot)
         } else if gangs.reserves() {
             gangs.place_gang(kernel, slot, &mut round.plan)
@@ -189,7 +189,7 @@ impl Serving<'_, '_> {
     /// Launches the next task of the queue's head on a machine, or all of a gang as planned.
     fn launch(&mut self, queue: QueueId, machine: MachineId) {
         let slot = self.kernel.waiting_head(queue);
-        if self.kernel.set(slot).gang {
+        if self.kernel.set(slot).is_gang() {
             self.kernel.launch(slot, &self.round.plan);
         } else {
             self.kernel.launch(slot, &[(machine, 1)]);
