@@ -118,7 +118,7 @@ fn axes_are_columns_and_figures() {
     assert!(rows.contains("round 1m") && !rows.contains("at_least"), "{rows}");
     assert!(!out.join("figures/completion-by-at-least.svg").exists());
     let report = read_text(&out.join("report.html")).expect("a report");
-    assert!(report.contains("<th") && report.contains("most_jobs"), "the summary has the axes");
+    assert!(report.contains("most_jobs</th>"), "the summary has the axes");
     // The values of an axis are replaced by those of `--set`.
     let three = dir.path().join("three");
     let text = run_plan(&plan, &three, &["-q", "--format", "json", "--set", "accelerators.round=[\"3m\"]"]);
@@ -154,6 +154,8 @@ fn wrong_sweeps_are_refused_at_their_place() {
         (r#""accelerators.jobs" = [["first.csv"], ["no.csv"]]"#, &["line 6", "accelerators.jobs", "no.csv"]),
         (r#""accelerators.throughputs" = ["rates.csv", "none.csv"]"#, &["line 6", "none.csv", "in the cell"]),
         (r#""accelerators.round" = "1m""#, &["line 6", "not a list"]),
+        (r#""accelerators.rates" = [[6, 6.0]]"#, &["line 6", "6 twice", "each rate once"]),
+        (r#""accelerators.window.to" = [20, 9999]"#, &["line 6", "9999", "the jobs of first.csv", "in the cell"]),
     ] {
         let text = refused(&axes.replace(round, line), "run");
         parts.iter().for_each(|part| assert!(text.contains(part), "{line}: expected {part} in\n{text}"));
@@ -236,10 +238,9 @@ fn an_interrupted_command_continues_to_the_same_bytes() {
     // The size of figures may change at any time.
     let narrow = run_plan(&plan, &whole, &["--set", "figures.preset=acm"]);
     assert!(narrow.contains("20 runs were complete already, 0 were made"), "{narrow}");
-    assert_ne!(
-        bytes(&whole).get(Path::new("figures/completion.svg")),
-        expected.get(Path::new("figures/completion.svg"))
-    );
+    let now = bytes(&whole);
+    let [figure, before] = [&now, &expected].map(|files| files.get(Path::new("figures/completion.svg")));
+    assert!(figure.is_some() && figure != before);
     // A complete study is not run again; with `--restart` it is.
     let again = run_plan(&plan, &whole, &[]);
     assert!(again.contains("20 runs were complete already, 0 were made"), "{again}");

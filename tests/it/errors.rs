@@ -117,6 +117,11 @@ fn table() -> Vec<Wrong> {
             trace: [HEADER.as_bytes(), b"a,u,0,1,1,1,1\nb,J\xfcrgen,0,1,1,1,1\n"].concat(),
             ..trace("Latin-1", "", &["t.csv", "line 3", "user", "UTF-8"])
         },
+        rows(
+            "too many tasks of a job",
+            "a,u,0,1,2147483647,1,1\na,u,0,1,1,1,1\n",
+            &["t.csv", "line 3", "tasks", "more than 2,147,483,647"],
+        ),
         trace("priority 12", &format!("{staged}a,u,0,1,1,,,12\n"), &["t.csv", "line 2", "priority", "12"]),
         trace(
             "after nothing",

@@ -177,6 +177,14 @@ pub fn state(folder: &Path, name: &str, made: &str) -> FileState {
     }
 }
 
+/// Removes a file, which another shard may have removed before. Errors: the file cannot be removed.
+fn remove_file(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::output(path, error)),
+        _ => Ok(()),
+    }
+}
+
 /// Removes the files that are unchanged since they were written, but not their folders; returns their paths. Errors: a file cannot be
 /// removed.
 pub fn remove_files(folder: &Path, files: &BTreeMap<String, String>) -> Result<Vec<PathBuf>> {
@@ -184,7 +192,7 @@ pub fn remove_files(folder: &Path, files: &BTreeMap<String, String>) -> Result<V
     for (name, made) in files {
         if state(folder, name, made) == FileState::AsMade {
             let path = folder.join(name);
-            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
+            remove_file(&path)?;
             removed.push(path);
         }
     }
@@ -196,7 +204,7 @@ pub fn remove(folder: &Path, files: &BTreeMap<String, String>) -> Result<()> {
     for (name, made) in files.iter().filter(|(name, _)| !portable::leads_elsewhere(name)) {
         let path = folder.join(name);
         if state(folder, name, made) == FileState::AsMade {
-            std::fs::remove_file(&path).map_err(|error| Error::output(&path, error))?;
+            remove_file(&path)?;
         }
         if link_below(folder, &path).is_some() {
             continue;

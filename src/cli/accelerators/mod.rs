@@ -50,8 +50,10 @@ pub fn run(study: &AcceleratorStudy, how: &AcceleratorRunSettings<'_>, context: 
     let done = match outcome {
         Err(Error::Interrupted) => {
             let (complete, all) = (counts.complete.into_inner(), counts.all.load(Ordering::Relaxed));
+            // Another `--restart` would discard the complete runs.
+            let again = if mode == Mode::Restart { "the same command without --restart" } else { "the same command" };
             context.print_message(&format!(
-                "{complete} of {} complete; the same command continues with the others",
+                "{complete} of {} complete; {again} continues with the others",
                 crate::output::numbers::are(all as u64, "run")
             ));
             return Err(Error::Interrupted);

@@ -214,6 +214,9 @@ impl AcceleratorRunner<'_> {
             return Ok(());
         }
         *removed = Some(if self.replaces { ownership::clear(folder)? } else { Vec::new() });
+        if self.replaces {
+            ownership::remove_all_saved(folder)?;
+        }
         let about = self.study.about();
         match Manifest::known(folder)?.about {
             Some(there) if there == about => Ok(()),

@@ -48,6 +48,9 @@ pub struct AcceleratorSetup {
     pub(super) inputs: (InputFile, Vec<InputFile>),
 }
 
+/// The largest number of accelerators of a cluster.
+const ACCELERATORS_MOST: u64 = 1_000_000_000;
+
 /// The largest number of jobs per hour.
 const RATE_MOST: f64 = 1e6;
 
@@ -90,6 +93,11 @@ fn machines(text: &str) -> Result<Cluster> {
         cluster.worker_types.push(name.to_owned());
         cluster.servers.push(vec![each; count]);
     }
+    let all: u64 = cluster.servers.iter().flatten().map(|&each| u64::from(each)).sum();
+    if all > ACCELERATORS_MOST {
+        let expected = format!("at most {ACCELERATORS_MOST} accelerators");
+        return Err(Error::plan("accelerators.machines", format!("{all} accelerators"), expected));
+    }
     Ok(cluster)
 }
 
@@ -119,6 +127,11 @@ impl AcceleratorSetup {
 pub(super) fn check(section: Section, inputs: &AcceleratorInputs) -> Result<AcceleratorSetup> {
     let key = |name: &str| format!("accelerators.{name}");
     let policies = each(&section.policies, |name| policy_row(&key("policies"), name))?;
+    if let Some(at) = repeated(&section.policies) {
+        return Err(
+            Error::plan(key("policies"), format!("'{}' twice", section.policies[at]), "each policy once").item(at)
+        );
+    }
     for (name, empty) in [("policies", policies.is_empty()), ("jobs", section.jobs.is_empty())] {
         if empty {
             return Err(Error::plan(key(name), "[]", "at least one item"));
@@ -137,6 +150,10 @@ pub(super) fn check(section: Section, inputs: &AcceleratorInputs) -> Result<Acce
             .then_some(milli as u64)
             .ok_or_else(|| Error::plan(key("rates"), rate, "jobs per hour from 0.001 to 1000000, in thousandths"))
     })?;
+    if let Some(at) = repeated(&rates) {
+        let given = format!("{} twice", rates[at] as f64 / 1000.0);
+        return Err(Error::plan(key("rates"), given, "each rate once").item(at));
+    }
     let at_once = section.at_once.unwrap_or(false);
     if at_once && !rates.is_empty() {
         return Err(Error::plan(key("at_once"), "true", "no rates: all jobs arrive at 0"));
@@ -204,13 +221,22 @@ pub(super) fn check(section: Section, inputs: &AcceleratorInputs) -> Result<Acce
             let list = inputs.list(name, &table, &job_options).map_err(|error| file(&format!("jobs[{at}]"), error))?;
             match window {
                 Some(window) if (window.to as usize) > list.count() => {
-                    let problem = format!("has {} jobs; the window ends at job {}", list.count(), window.to);
-                    Err(Error::trace(inputs.path(name), 0, "", problem))
+                    let expected = format!("at most {}, the jobs of {}", list.count(), name.display());
+                    Err(Error::plan(key("window.to"), window.to, expected))
                 }
                 _ => Ok(list),
             }
         })
-        .collect::<Result<_>>()?;
+        .collect::<Result<Vec<Arc<JobList>>>>()?;
+    for (at, &rate) in rates.iter().enumerate() {
+        if let Some(list) = lists.iter().position(|list| !list.has_times(rate)) {
+            let expected = format!(
+                "a rate at which the last job of {} arrives within 292,000 years",
+                section.jobs[list].display()
+            );
+            return Err(Error::plan(key("rates"), rate as f64 / 1000.0, expected).item(at));
+        }
+    }
     let files = (inputs.digest(&section.throughputs)?, each(&section.jobs, |name| inputs.digest(name))?);
     let ideal = section.ideal.unwrap_or(false);
     Ok(AcceleratorSetup {
@@ -225,6 +251,11 @@ pub(super) fn check(section: Section, inputs: &AcceleratorInputs) -> Result<Acce
         lists,
         inputs: files,
     })
+}
+
+/// Returns the index of the first item that equals an earlier one.
+fn repeated<T: PartialEq>(items: &[T]) -> Option<usize> {
+    (1..items.len()).find(|&at| items[..at].contains(&items[at]))
 }
 
 /// Checks the quotas of the entities.

@@ -13,6 +13,7 @@ use plimsoll_base::column::{Cell, Column, ColumnValue, TableRow};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::Span;
 use plimsoll_results::accelerators::{StoredRow, jobs_path};
+use plimsoll_results::folder::check_links;
 use plimsoll_results::provenance::Provenance;
 use plimsoll_results::schema::{AcceleratorJob, AcceleratorRun, AcceleratorType, axis_column, fields};
 use plimsoll_store::file::{Pending, WrittenFile};
@@ -130,6 +131,7 @@ pub(super) fn jobs_table(
     rows: &[AcceleratorJob],
 ) -> Result<Pending> {
     let path = jobs_path(place, &study.key(index));
+    check_links(place, &path)?;
     let mut table = AxisTable::create::<AcceleratorJob>(study, &path, &study.provenance_of(index))?;
     let columns: Vec<Column<ColumnValue<AcceleratorJob>>> = AcceleratorJob::columns();
     for row in rows {

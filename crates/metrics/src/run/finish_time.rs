@@ -165,3 +165,16 @@ impl Checkpoint for FinishTimes {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Integrals of long runs with many jobs exceed 64 bits.
+    #[test]
+    fn an_open_job_keeps_96_bits_of_its_integral() {
+        for integral in [0, 7, u128::from(u64::MAX), 1 << 64 | 7, (1 << 96) - 1] {
+            assert_eq!(OpenJob::new(integral).integral(), integral);
+        }
+    }
+}

@@ -151,6 +151,13 @@ impl JobList {
         self.jobs.len()
     }
 
+    /// Returns whether all arrivals at a rate in thousandths of a job per hour are at most half of the largest time.
+    pub fn has_times(&self, rate: u64) -> bool {
+        self.units
+            .last()
+            .is_none_or(|&unit| u128::from(unit) * 3_600 / u128::from(rate.max(1)) < u128::from(u64::MAX / 2))
+    }
+
     /// Returns the jobs, which arrive at `rate` (thousandths of a job per hour) or, if it is `None`, as they were read.
     pub fn arriving(&self, rate: Option<u64>) -> Vec<TrainingJob> {
         let mut jobs = self.jobs.clone();

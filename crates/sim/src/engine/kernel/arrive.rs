@@ -234,7 +234,7 @@ impl Kernel<'_> {
             return Err(self.mismatch(row.row, "estimate_s", &problem));
         }
         let Some(first) = self.work.jobs.add_row(job, &row) else {
-            return Err(self.mismatch(row.row, "tasks", "the job has more than 4,294,967,295 tasks"));
+            return Err(self.mismatch(row.row, "tasks", "the job has more than 2,147,483,647 tasks"));
         };
         let footprint = self.site.lens.demand(row.demand);
         let together = if row.gang { u64::from(row.tasks) } else { 1 };

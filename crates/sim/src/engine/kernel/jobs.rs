@@ -15,6 +15,9 @@ use crate::workload::{JobName, JobNames, Source, TaskSet};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{JobId, Span, Time, UserId};
 
+/// The maximum number of tasks of a job. Second instances of all of them fit 32 bits as well.
+pub const JOB_TASKS_MOST: u32 = i32::MAX as u32;
+
 /// A job with unfinished tasks. Its name is stored separately.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ActiveJob {
@@ -176,10 +179,10 @@ impl Jobs {
         }
     }
 
-    /// Adds a row to a job; returns the number of its first task, or `None` if the number of its tasks does not fit 32 bits.
+    /// Adds a row to a job; returns the number of its first task, or `None` if it has more than [`JOB_TASKS_MOST`] tasks.
     pub fn add_row(&mut self, slot: JobSlot, row: &TaskSet) -> Option<u32> {
         let job = &mut self[slot];
-        let (first, tasks) = (job.tasks, job.tasks.checked_add(row.tasks)?);
+        let (first, tasks) = (job.tasks, job.tasks.checked_add(row.tasks).filter(|tasks| *tasks <= JOB_TASKS_MOST)?);
         let offset = row.submit.since(job.submit);
         let has_stages = row.stage.is_some() || !row.after.is_empty();
         let is_alike = job.duration == row.duration || first == 0 && job.duration == Span::ZERO;
