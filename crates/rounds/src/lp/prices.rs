@@ -33,7 +33,9 @@ impl PricedRates {
         let (mut offers, mut start) = (Vec::with_capacity(jobs * (usable.len() + 1)), vec![0]);
         for job in 0..jobs {
             let offer = |&j: &usize| Offer { rate: rate(job, j), cost: width(job) * price[j], worker_type: Some(j) };
-            offers.extend(lower_hull(usable.iter().map(offer).collect()));
+            // Time at rate 0 is not purchased, also where it costs nothing.
+            let useful = usable.iter().filter(|&&j| rate(job, j) > 0.0);
+            offers.extend(lower_hull(useful.map(offer).collect()));
             start.push(offers.len());
         }
         PricedRates { price, offers, start }

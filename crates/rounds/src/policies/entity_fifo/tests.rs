@@ -210,6 +210,7 @@ impl Case {
         let mut used = vec![0.0; n];
         for (at, x) in solved.alone.chunks(n).enumerate() {
             assert!(x.iter().all(|x| *x >= 0.0) && x.iter().sum::<f64>() <= 1.0 + 1e-12, "{x:?}");
+            assert!(x.iter().zip(&rows[at]).all(|(x, rate)| *rate > 0.0 || *x == 0.0), "job {at} has time at rate 0: {x:?}");
             let own: f64 = x.iter().zip(&rows[at]).map(|(x, rate)| x * rate).sum();
             assert!((own / norm[at] - levels[at]).abs() < 1e-9, "job {at}: {own}");
             used.iter_mut().zip(x).for_each(|(used, x)| *used += x * f64::from(self.jobs[at].scale));
