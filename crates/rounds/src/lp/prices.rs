@@ -7,8 +7,9 @@ use super::dense::Dense;
 use super::interior::{GAP, follow, not_converged, start};
 use super::sparse::Sparse;
 
-/// The largest accepted error of the program of purchases.
-const ACCEPTED: f64 = 1e-8;
+/// The largest accepted error of the program of purchases. It costs accuracy of the dual values only: the factors are made feasible, and their
+/// sum shows the missing part.
+const ACCEPTED: f64 = 1e-6;
 
 /// The price of a type is 0 if the value of its accelerators is a smaller part of that of all. The solver has this accuracy.
 const MIN_VALUE: f64 = 1e-9;
