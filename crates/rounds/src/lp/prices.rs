@@ -7,8 +7,9 @@ use super::dense::Dense;
 use super::interior::{GAP, follow, not_converged, start};
 use super::sparse::Sparse;
 
-/// The largest accepted error of the program of purchases.
-const ACCEPTED: f64 = 1e-8;
+/// The largest accepted error of the program of purchases. It costs accuracy of the dual values only: the factors are made feasible, and their
+/// sum shows the missing part.
+const ACCEPTED: f64 = 1e-6;
 
 /// The price of a type is 0 if the value of its accelerators is a smaller part of that of all. The solver has this accuracy.
 const MIN_VALUE: f64 = 1e-9;
@@ -33,7 +34,9 @@ impl PricedRates {
         let (mut offers, mut start) = (Vec::with_capacity(jobs * (usable.len() + 1)), vec![0]);
         for job in 0..jobs {
             let offer = |&j: &usize| Offer { rate: rate(job, j), cost: width(job) * price[j], worker_type: Some(j) };
-            offers.extend(lower_hull(usable.iter().map(offer).collect()));
+            // Time at rate 0 is not purchased, also where it costs nothing.
+            let useful = usable.iter().filter(|&&j| rate(job, j) > 0.0);
+            offers.extend(lower_hull(useful.map(offer).collect()));
             start.push(offers.len());
         }
         PricedRates { price, offers, start }

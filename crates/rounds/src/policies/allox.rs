@@ -66,7 +66,7 @@ impl Policy for AlloX {
 
 /// Returns the jobs that run first, with their types: `times[i][j]` is the time of job `i` on type `j`, `free` the accelerators.
 fn first_jobs(times: &[Vec<f64>], free: &[u32]) -> Vec<(usize, usize)> {
-    let assigned = assign(times, free);
+    let assigned = assign(times, free, MOST_MOVES);
     let mut first = Vec::new();
     for j in 0..free.len() {
         let highest = assigned.iter().filter(|(of, _)| *of == j).map(|(_, q)| *q).max().unwrap_or(0);
@@ -88,6 +88,9 @@ const GAIN: f64 = 1e-9;
 const TIE: f64 = 1e-12;
 /// Slots of up to this number of jobs have no cache of moves.
 const SMALL: u32 = 16;
+/// The largest number of stored moves, 64 MB. Their number grows with the square of that of slots: 100,000 jobs on three types of 17 free
+/// accelerators would have 300 million. Above it no move is stored.
+const MOST_MOVES: usize = 4_000_000;
 /// The job of a move that is not known.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -97,7 +100,7 @@ struct Moves<'a> {
     slots: &'a [(usize, u32)],
     /// The change of cost and the job; [`UNKNOWN`] until it is requested.
     cheapest: Vec<(f64, u32)>,
-    /// The position of each slot in `cheapest`, [`UNKNOWN`] for small slots.
+    /// The position of each slot in `cheapest`, [`UNKNOWN`] for slots without stored moves.
     row: Vec<u32>,
 }
 
@@ -155,8 +158,8 @@ fn is_cheaper(change: f64, best: f64) -> bool {
 ///
 /// Jobs are added one by one along a shortest path over slots (Bellman and Ford). The length of a step from slot `a` to `b` is that of the
 /// cheapest move of a job of `a`, which is stored between jobs. Slots beyond the first empty one of a type are longer than that one and have
-/// no steps, so they are not visited. `tests::assign_by_jobs` is the reference implementation.
-fn assign(times: &[Vec<f64>], free: &[u32]) -> Vec<(usize, u32)> {
+/// no steps, so they are not visited. More than `most_moves` moves are not stored. `tests::assign_by_jobs` is the reference implementation.
+fn assign(times: &[Vec<f64>], free: &[u32], most_moves: usize) -> Vec<(usize, u32)> {
     let mut slots: Vec<(usize, u32)> = Vec::new();
     let mut first_slot = Vec::new();
     for (j, &count) in free.iter().enumerate() {
@@ -175,7 +178,11 @@ fn assign(times: &[Vec<f64>], free: &[u32]) -> Vec<(usize, u32)> {
         rows += usize::from(is_large);
         if is_large { rows as u32 - 1 } else { UNKNOWN }
     };
-    let row: Vec<u32> = slots.iter().map(number).collect();
+    let mut row: Vec<u32> = slots.iter().map(number).collect();
+    if rows.saturating_mul(k) > most_moves {
+        rows = 0;
+        row.fill(UNKNOWN);
+    }
     let mut moves = Moves { times, slots: &slots, cheapest: vec![(0.0, UNKNOWN); rows * k], row };
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); k];
     let (mut distance, mut from) = (vec![0.0; k], vec![None; k]);
@@ -295,7 +302,7 @@ mod tests {
     #[test]
     fn the_matching_of_four_jobs() {
         let times = [vec![100.0, 230.0], vec![40.0, 70.0], vec![50.0, 300.0], vec![90.0, 60.0]];
-        assert_eq!(assign(&times, &[1, 1]), [(0, 1), (0, 3), (0, 2), (1, 1)]);
+        assert_eq!(assign(&times, &[1, 1], MOST_MOVES), [(0, 1), (0, 3), (0, 2), (1, 1)]);
         assert_eq!(first_jobs(&times, &[1, 1]), [(1, 0), (3, 1)]);
     }
 
@@ -324,11 +331,12 @@ mod tests {
                 }
                 best = best.min(cost);
             }
-            assert_eq!(total(&assign(&times, &free)), best, "{times:?} {free:?}");
+            assert_eq!(total(&assign(&times, &free, MOST_MOVES)), best, "{times:?} {free:?}");
         }
     }
 
-    /// The assignment is that of the reference implementation, also with ties (small whole times and jobs of one kind).
+    /// The assignment is that of the reference implementation, also with ties (small whole times and jobs of one kind) and
+    /// without stored moves.
     #[test]
     fn assignments_are_those_of_the_reference() {
         let mut random = crate::random::PythonRandom::new(40);
@@ -357,11 +365,11 @@ mod tests {
                 }
             };
             let times: Vec<Vec<f64>> = (0..jobs).map(|_| time(&mut random)).collect();
-            assert_eq!(
-                assign(&times, &free),
-                assign_by_jobs(&times, &free),
-                "instance {number}: {jobs} jobs, {free:?}"
-            );
+            let expected = assign_by_jobs(&times, &free);
+            for most in [MOST_MOVES, 0] {
+                let assigned = assign(&times, &free, most);
+                assert_eq!(assigned, expected, "instance {number}: {jobs} jobs, {free:?}, {most} moves");
+            }
         }
     }
 }

@@ -33,8 +33,6 @@ pub struct Fractions {
     /// The surplus of each job over its required rate at the center of the optima, relative to its largest rate. Empty unless the
     /// formulation is [`Formulation::Classes`].
     pub surplus: Vec<f64>,
-    /// The dual value of each worker type's capacity, per accelerator. Empty unless the formulation is [`Formulation::Classes`].
-    pub type_price: Vec<f64>,
     /// The program that was solved.
     pub formulation: Formulation,
 }
@@ -236,8 +234,7 @@ impl Model<'_> {
 
         let x = |at: u32| solution.x.get(at as usize).copied().unwrap_or(0.0);
         let (level, packing) = (solution.level, self.packing);
-        let type_price = solution.type_price.clone();
-        let mut fractions = Fractions { level, packing, type_price, ..Fractions::zero(m, n) };
+        let mut fractions = Fractions { level, packing, ..Fractions::zero(m, n) };
         for (job, &class) in groups.of_job.iter().enumerate() {
             for j in 0..n {
                 fractions.alone[job * n + j] = x(at_alone[class as usize * n + j]);

@@ -3,9 +3,10 @@
 //! Levels rise together, each in proportion to its weight, until jobs are at their limit (*bottlenecks*); the others continue. Each step is
 //! a linear program. The center of its optima decides which active jobs are bottlenecks: a requirement without surplus at the center has no
 //! surplus in any optimum. Jobs that end at the limit of their own time, before a type is full, end together (`at_own_limits`).
-//! Entities with FIFO inside need few programs (`entity_fifo.rs`); the steps here are the reference implementation of that.
+//! Entities with FIFO inside need few programs (`entity_fifo.rs`); the steps here are the reference implementation of that, and decide if it
+//! does not converge.
 
-use plimsoll_base::error::Result;
+use plimsoll_base::error::{Error, Result};
 
 use super::entity_fifo::fill_entities;
 use super::fractions::{Fractions, Model, check_rates, proportional_rates};
@@ -118,7 +119,11 @@ pub fn water_fill(
         check_rates(view)?;
         let norm = if aware { proportional_rates(view) } else { vec![1.0; view.jobs.len()] };
         let rate = |job: usize, j: usize| if aware { view.rate(job, j) } else { 1.0 };
-        return fill_entities(view, &rate, &norm, entity_weight);
+        match fill_entities(view, &rate, &norm, entity_weight) {
+            // The steps accept larger errors. The formulation of the fractions is then that of the steps.
+            Err(Error::NotConverged { .. }) => {}
+            filled => return filled,
+        }
     }
     fill(view, aware, within, (weights, entity_weight), bottlenecks, true)
 }

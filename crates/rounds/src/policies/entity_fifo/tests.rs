@@ -6,7 +6,7 @@ use num_traits::{One, Signed, ToPrimitive, Zero};
 use plimsoll_base::units::Time;
 
 use super::*;
-use crate::policies::water_filling::{Bottlenecks, Within, fill};
+use crate::policies::water_filling::{Bottlenecks, Within, fill, water_fill};
 use crate::policies::{ActiveJob, proportional_rates};
 use crate::random::PythonRandom;
 use crate::table::Rates;
@@ -98,10 +98,11 @@ fn maximum(a: &[Vec<Exact>], b: &[Exact], c: &[Exact]) -> Exact {
     own.b[rows].clone()
 }
 
-/// Jobs with whole rates.
+/// Jobs with whole rates, divided by a unit. Levels do not depend on the unit.
 struct Case {
     jobs: Vec<ActiveJob>,
     rows: Vec<Vec<i64>>,
+    unit: f64,
     capacity: Vec<u32>,
     weights: Vec<i64>,
 }
@@ -131,7 +132,7 @@ fn case(random: &mut PythonRandom, count: usize, types: usize, limit: usize) -> 
         deadline: None,
     };
     let jobs = (0..count).map(job).collect();
-    Case { jobs, rows, capacity: capacity.clone(), weights: (1..=3).collect() }
+    Case { jobs, rows, unit: 1.0, capacity: capacity.clone(), weights: (1..=3).collect() }
 }
 
 impl Case {
@@ -198,25 +199,34 @@ impl Case {
     /// Checks that the fractions respect time and capacity and give each job its level. Returns the levels of `fill_entities` and, with
     /// `steps`, those of the steps of water filling.
     fn levels(&self, steps: bool) -> (Vec<f64>, Option<Vec<f64>>) {
-        let rows: Vec<Vec<f64>> = self.rows.iter().map(|row| row.iter().map(|&rate| rate as f64).collect()).collect();
+        self.with_view(|view| self.levels_in(view, steps))
+    }
+
+    fn with_view<T>(&self, used: impl FnOnce(&View<'_>) -> T) -> T {
+        let row = |row: &Vec<i64>| row.iter().map(|&rate| rate as f64 / self.unit).collect();
+        let rows: Vec<Vec<f64>> = self.rows.iter().map(row).collect();
         let borrowed: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
         let rates = Rates::from_rows(&borrowed).expect("valid rates");
-        let view = View { now: Time(0), jobs: &self.jobs, rates: &rates, capacity: &self.capacity };
-        let norm = proportional_rates(&view);
+        used(&View { now: Time(0), jobs: &self.jobs, rates: &rates, capacity: &self.capacity })
+    }
+
+    fn levels_in(&self, view: &View<'_>, steps: bool) -> (Vec<f64>, Option<Vec<f64>>) {
+        let norm = proportional_rates(view);
         let weight = |entity: u32| self.weights[entity as usize] as f64;
-        let (solved, levels) = fill_entities(&view, &|job, j| view.rate(job, j), &norm, &weight).expect("a solution");
+        let (solved, levels) = fill_entities(view, &|job, j| view.rate(job, j), &norm, &weight).expect("a solution");
         assert_eq!(solved.formulation, Formulation::Prices);
         let n = self.capacity.len();
         let mut used = vec![0.0; n];
         for (at, x) in solved.alone.chunks(n).enumerate() {
             assert!(x.iter().all(|x| *x >= 0.0) && x.iter().sum::<f64>() <= 1.0 + 1e-12, "{x:?}");
-            let own: f64 = x.iter().zip(&rows[at]).map(|(x, rate)| x * rate).sum();
+            assert!((0..n).all(|j| view.rate(at, j) > 0.0 || x[j] == 0.0), "job {at} has time at rate 0: {x:?}");
+            let own: f64 = (0..n).map(|j| x[j] * view.rate(at, j)).sum();
             assert!((own / norm[at] - levels[at]).abs() < 1e-9, "job {at}: {own}");
             used.iter_mut().zip(x).for_each(|(used, x)| *used += x * f64::from(self.jobs[at].scale));
         }
         used.iter().zip(&self.capacity).for_each(|(used, &all)| assert!(*used <= f64::from(all) * (1.0 + 1e-12)));
         let weights = vec![1.0; self.jobs.len()];
-        let slow = || fill(&view, true, Within::Fifo, (&weights, &weight), Bottlenecks::Intended, false);
+        let slow = || fill(view, true, Within::Fifo, (&weights, &weight), Bottlenecks::Intended, false);
         (levels, steps.then(|| slow().expect("levels").1))
     }
 }
@@ -257,5 +267,62 @@ fn levels_are_those_of_single_steps() {
         let apart = levels.iter().zip(slow.expect("levels")).map(|(fast, slow)| (fast - slow).abs());
         let most = apart.fold(0.0, f64::max);
         assert!(most < 5e-3, "instance {number}: {most}");
+    }
+}
+
+/// Jobs of scale 1 with rates in units of 10^-8, and entities of weight 1.
+fn close_rates(rows: &[&[i64]], capacity: &[u32], entities: &[u32]) -> Case {
+    let mut own = case(&mut PythonRandom::new(1), rows.len(), capacity.len(), 1);
+    for (job, &entity) in own.jobs.iter_mut().zip(entities) {
+        (job.scale, job.entity) = (1, entity);
+    }
+    own.rows = rows.iter().map(|row| row.to_vec()).collect();
+    (own.unit, own.capacity, own.weights) = (1e8, capacity.to_vec(), vec![1; rows.len()]);
+    own
+}
+
+/// Job 1 leaves 5 * 10^-7 of type 0 free when jobs 0 and 2 fill type 1. Type 0 is not saturated then, so job 1 reaches its own limit.
+#[test]
+fn a_type_with_little_room_is_not_saturated() {
+    let rows: [&[i64]; 3] = [&[0, 300_000_030], &[100_000_100, 99_999_999], &[0, 100_000_100]];
+    let case = close_rates(&rows, &[1, 1], &[0, 1, 2]);
+    for (level, expected) in case.levels(false).0.iter().zip(case.by_definition()) {
+        let expected = expected.to_f64().expect("a float");
+        assert!((level - expected).abs() < 1e-9, "{level} instead of {expected}");
+    }
+}
+
+/// Nearly equal rates: the steps end at a combination of purchases with a little less than the required rates.
+#[test]
+fn levels_with_nearly_equal_rates() {
+    let first: [&[i64]; 4] = [&[200_000_002, 100_000_000], &[0, 99_999_900], &[200_000_200, 0], &[0, 300_030_000]];
+    let second: [&[i64]; 3] = [
+        &[100_030_000, 100_000_030, 199_999_999],
+        &[99_999_000, 199_999_999, 200_000_001],
+        &[200_000_002, 200_000_030, 0],
+    ];
+    let third: [&[i64]; 6] = [
+        &[100_001_000, 299_999_970, 300_000_002],
+        &[100_001_000, 0, 300_000_001],
+        &[100_000_000, 0, 199_970_000],
+        &[99_999_999, 0, 99_999_900],
+        &[100_000_000, 299_999_970, 299_999_970],
+        &[0, 200_000_000, 100_000_000],
+    ];
+    let cases = [
+        close_rates(&first, &[1, 2], &[1, 0, 0, 1]),
+        close_rates(&second, &[1, 1, 1], &[1, 0, 0]),
+        close_rates(&third, &[2, 2, 1], &[0, 1, 1, 2, 2, 2]),
+    ];
+    for case in cases {
+        let weights = vec![1.0; case.jobs.len()];
+        let solved =
+            case.with_view(|view| water_fill(view, true, Within::Fifo, &weights, &|_| 1.0, Bottlenecks::Intended));
+        let (fractions, levels) = solved.expect("a solution");
+        assert_eq!(fractions.formulation, Formulation::Prices);
+        for (level, expected) in levels.iter().zip(case.by_definition()) {
+            let expected = expected.to_f64().expect("a float");
+            assert!((level - expected).abs() < 1e-8, "{level} instead of {expected}");
+        }
     }
 }
