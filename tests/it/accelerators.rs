@@ -129,7 +129,7 @@ fn wrong_plans_and_files_are_refused_at_their_place() {
         ("2xk80", "2xp100", &["p100"]),
         ("[6, 12]", "[6, -1]", &["line 8", "jobs per hour"]),
         ("to = 20", "to = 2", &["window", "after"]),
-        ("to = 20", "to = 200", &["first.csv", "24 jobs"]),
+        ("to = 20", "to = 200", &["line 9", "at most 24", "first.csv"]),
         ("\"2m\"", "\"0s\"", &["line 10", "above 0"]),
         ("round =", "rounds =", &["line 10", "rounds"]),
         ("at_least = \"4m\"", "round_end = \"late\"", &["longest", "fixed"]),

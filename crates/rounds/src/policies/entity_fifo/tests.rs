@@ -99,7 +99,7 @@ fn maximum(a: &[Vec<Exact>], b: &[Exact], c: &[Exact]) -> Exact {
 }
 
 /// Jobs with whole rates, divided by a unit. Levels do not depend on the unit.
-struct Case {
+struct EntityCase {
     jobs: Vec<ActiveJob>,
     rows: Vec<Vec<i64>>,
     unit: f64,
@@ -107,7 +107,7 @@ struct Case {
     weights: Vec<i64>,
 }
 
-fn case(random: &mut PythonRandom, count: usize, types: usize, limit: usize) -> Case {
+fn case(random: &mut PythonRandom, count: usize, types: usize, limit: usize) -> EntityCase {
     let entities = 1 + random.below(3);
     let capacity: Vec<u32> = (0..types).map(|_| 1 + random.below(2) as u32).collect();
     let row = |random: &mut PythonRandom| {
@@ -132,10 +132,10 @@ fn case(random: &mut PythonRandom, count: usize, types: usize, limit: usize) -> 
         deadline: None,
     };
     let jobs = (0..count).map(job).collect();
-    Case { jobs, rows, unit: 1.0, capacity: capacity.clone(), weights: (1..=3).collect() }
+    EntityCase { jobs, rows, unit: 1.0, capacity: capacity.clone(), weights: (1..=3).collect() }
 }
 
-impl Case {
+impl EntityCase {
     /// Returns the program's rows of time, capacity and rates: `rates[i] + level_rates[i] * z <= rate of job i`.
     fn program(&self, rates: &[Exact], level_rates: &[Exact]) -> (Vec<Vec<Exact>>, Vec<Exact>) {
         let (m, n) = (self.jobs.len(), self.capacity.len());
@@ -271,7 +271,7 @@ fn levels_are_those_of_single_steps() {
 }
 
 /// Jobs of scale 1 with rates in units of 10^-8, and entities of weight 1.
-fn close_rates(rows: &[&[i64]], capacity: &[u32], entities: &[u32]) -> Case {
+fn close_rates(rows: &[&[i64]], capacity: &[u32], entities: &[u32]) -> EntityCase {
     let mut own = case(&mut PythonRandom::new(1), rows.len(), capacity.len(), 1);
     for (job, &entity) in own.jobs.iter_mut().zip(entities) {
         (job.scale, job.entity) = (1, entity);
