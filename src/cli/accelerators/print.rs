@@ -84,7 +84,9 @@ pub(super) fn print(
         format => {
             let align = |is_text| if is_text { Alignment::Left } else { Alignment::Right };
             let header = head.iter().map(|(name, is_text)| (name.clone(), align(*is_text))).collect();
-            context.out(&Printout::from(Grid::new(header, body.to_vec())).render(format))?;
+            // A table in several parts repeats the axes, the policy and the rate.
+            let keys = head.iter().position(|(name, _)| name == COLUMNS[0].0).unwrap_or(1);
+            context.out(&Printout::from(Grid::new(header, body.to_vec()).keyed(keys)).render(format))?;
         }
     }
     let unstable = runs.iter().filter(|run| run.summary.number("unstable") == Some(1.0)).count();
