@@ -327,14 +327,7 @@ impl<'a> Runner<'a> {
             let of = if plan.cell.is_empty() { String::new() } else { format!("{}, ", plan.cell) };
             format!("{of}{} run {seed}", plan.policies[policy].name)
         };
-        let shown: Vec<String> = open.iter().take(5).map(name).collect();
-        let more = if open.len() > shown.len() { ", .." } else { "" };
-        let problem = format!(
-            "{} missing or broken ({}{more}); run the plan again to complete them",
-            are(open.len() as u64, "run"),
-            shown.join("; ")
-        );
-        Error::Mismatch { problem }
+        missing_runs(open, name)
     }
 
     fn folder(&self, cell: usize) -> Option<PathBuf> {
@@ -489,4 +482,16 @@ fn supply(plan: &Plan, seed: u64, study: &Study, progress: &dyn Progress) -> Res
     let supply = plan.workload.supply_from(seed, &|path| study.files.input(path))?;
     progress.opened(&supply);
     Ok(supply)
+}
+
+/// Returns the error for missing runs, with the names of the first ones.
+pub(crate) fn missing_runs<R>(runs: &[R], name: impl Fn(&R) -> String) -> Error {
+    let shown: Vec<String> = runs.iter().take(5).map(name).collect();
+    let more = if runs.len() > shown.len() { ", .." } else { "" };
+    let problem = format!(
+        "{} missing or broken ({}{more}); run the plan again to complete them",
+        are(runs.len() as u64, "run"),
+        shown.join("; ")
+    );
+    Error::Mismatch { problem }
 }

@@ -17,10 +17,10 @@ use rayon::prelude::*;
 use super::study::{AcceleratorRunIndex, AcceleratorStudy};
 use super::tables::{RunRows, jobs_table};
 use crate::Mode;
+use crate::execute::missing_runs;
 use crate::study::Shard;
 use plimsoll_base::error::{Error, Result};
 use plimsoll_control::study::Watcher;
-use plimsoll_metrics::numbers::are;
 use plimsoll_results::accelerators::AcceleratorSummary;
 use plimsoll_results::manifest::Manifest;
 use plimsoll_results::ownership;
@@ -111,7 +111,7 @@ pub fn execute(
     counts.all.store(wanted.len(), Ordering::Relaxed);
     counts.complete.store(kept, Ordering::Relaxed);
     if mode == Mode::Gather && !open.is_empty() {
-        return Err(missing(study, &open));
+        return Err(missing_runs(&open, |&index| study.label(index)));
     }
     watcher.planned(open.len());
     let removed = Mutex::new(None);
@@ -143,17 +143,6 @@ fn check_damaged(study: &AcceleratorStudy, folder: &Path, mode: Mode) -> Result<
     }
     let problem = format!("{error}\nNo run in this folder belongs to this plan. {}", ownership::ADVICE);
     Err(Error::Mismatch { problem })
-}
-
-fn missing(study: &AcceleratorStudy, open: &[AcceleratorRunIndex]) -> Error {
-    let shown: Vec<String> = open.iter().take(5).map(|&index| study.label(index)).collect();
-    let more = if open.len() > shown.len() { ", .." } else { "" };
-    let problem = format!(
-        "{} missing or broken ({}{more}); run the plan again to complete them",
-        are(open.len() as u64, "run"),
-        shown.join("; ")
-    );
-    Error::Mismatch { problem }
 }
 
 struct AcceleratorRunner<'a> {
