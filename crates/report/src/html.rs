@@ -8,7 +8,8 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use plimsoll_base::escape::escape;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use plimsoll_base::escape::printable;
 use plimsoll_charts::figure::MANY;
 use sha2::{Digest, Sha256};
 
@@ -157,102 +158,90 @@ fn security(scripts: &[&str], engine: bool) -> String {
 
 /// Formats the page.
 pub fn render(report: &Report) -> String {
-    let mut page = String::new();
-    let title = escape(&report.title);
-    page += "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-    page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    page += "<meta name=\"color-scheme\" content=\"light dark\">\n";
     let scripts: &[&str] = match (&report.explorer, &report.simulator) {
         (Some(_), Some(_)) => &[PLOT, EXPLORE, SIMULATE],
         (Some(_), None) => &[PLOT, EXPLORE],
         (None, _) => &[],
     };
     let scripts: Vec<String> = scripts.iter().chain([&SCRIPT]).map(|script| format!("\n{script}")).collect();
-    let engine = report.simulator.is_some();
-    let policy = security(&scripts.iter().map(String::as_str).collect::<Vec<_>>(), engine);
-    add(&mut page, format_args!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n"));
-    add(&mut page, format_args!("<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"));
-    add(&mut page, format_args!("<header>\n<p class=\"brand\">Plimsoll report</p>\n<h1>{title}</h1>\n"));
-    if let Some(question) = &report.question {
-        add(&mut page, format_args!("<p class=\"question\">{}</p>\n", escape(question)));
-    }
-    page += &contents(report);
-    page += "</header>\n<main>\n";
-    answer(&mut page, report);
-    notes(&mut page, &report.notes);
-    if report.figures_first {
-        figures(&mut page, &report.figures);
-    }
-    section(&mut page, "results", "Results", &report.summary, table);
-    if !report.figures_first {
-        figures(&mut page, &report.figures);
-    }
-    report.explorer.iter().for_each(|explorer| explorer.write(&mut page));
-    report.simulator.iter().for_each(|simulator| simulator.write(&mut page));
-    if !report.reproduce.is_empty() {
-        let commands = escape(&report.reproduce.join("\n"));
-        page += "<section id=\"reproduce\">\n<h2>Run it again</h2>\n";
-        add(&mut page, format_args!("<pre class=\"copy\"><code>{commands}</code></pre>\n</section>\n"));
-    }
-    if !report.plan_toml.is_empty() {
-        let plan = escape(&report.plan_toml);
-        page += "<section id=\"plan\">\n<h2>Plan</h2>\n";
-        add(&mut page, format_args!("<pre class=\"copy\"><code>{plan}</code></pre>\n</section>\n"));
-    }
-    if !report.provenance.is_empty() {
-        page += "<section id=\"provenance\">\n<h2>Provenance</h2>\n<dl>\n";
-        for (name, value) in &report.provenance {
-            add(&mut page, format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value)));
+    let policy = security(&scripts.iter().map(String::as_str).collect::<Vec<_>>(), report.simulator.is_some());
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                title { (report.title) }
+                style { (PreEscaped("\n")) (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    p.brand { "Plimsoll report" }
+                    h1 { (report.title) }
+                    @if let Some(question) = &report.question { p.question { (question) } }
+                    (contents(report))
+                }
+                main { (content(report)) }
+                @for script in &scripts { script { (PreEscaped(script)) } }
+            }
         }
-        page += "</dl>\n</section>\n";
-    }
-    page += "</main>\n";
-    for script in &scripts {
-        add(&mut page, format_args!("<script>{script}</script>\n"));
-    }
-    page + "</body>\n</html>\n"
+    };
+    printable(&page.into_string())
 }
 
-/// Writes the answer: sentences first, then the supporting tables; many sentences are collapsed after the tables.
-fn answer(page: &mut String, report: &Report) {
-    if report.answer.is_empty() && report.lead.is_empty() {
-        return;
+/// Formats the sections.
+fn content(report: &Report) -> Markup {
+    let figures = section("figures", "Figures", &report.figures, |figures| {
+        html! { div.figures { @for (nth, one) in figures.iter().enumerate() { (figure(nth + 1, one)) } } }
+    });
+    let copied = |text: &str| html! { pre.copy { code { (text) } } };
+    html! {
+        (answer(report))
+        @if !report.notes.is_empty() {
+            aside.notes aria-label="Notes" { ul { @for note in &report.notes { li { (note) } } } }
+        }
+        @if report.figures_first { (figures) }
+        (section("results", "Results", &report.summary, |tables| html! { @for one in tables { (table(one)) } }))
+        @if !report.figures_first { (figures) }
+        @if let Some(explorer) = &report.explorer { (explorer.section()) }
+        @if let Some(simulator) = &report.simulator { (simulator.section()) }
+        (section("reproduce", "Run it again", &report.reproduce, |commands| copied(&commands.join("\n"))))
+        (section("plan", "Plan", report.plan_toml.as_bytes(), |_| copied(&report.plan_toml)))
+        (section("provenance", "Provenance", &report.provenance, |facts| {
+            definitions(facts.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        }))
     }
-    *page += "<section id=\"answer\">\n<h2>Answer</h2>\n";
-    let many = report.answer.len() > MANY;
-    if many {
-        // The tables state the content of the sentences in less space.
-        report.lead.iter().for_each(|one| table(page, one));
-        add(page, format_args!("<details>\n<summary>In {} sentences</summary>\n", report.answer.len()));
-    }
-    for text in &report.answer {
-        add(page, format_args!("<p>{}</p>\n", escape(text)));
-    }
-    if many {
-        *page += "</details>\n";
-    } else {
-        report.lead.iter().for_each(|one| table(page, one));
-    }
-    *page += "</section>\n";
 }
 
-fn figures(page: &mut String, figures: &[Figure]) {
-    if figures.is_empty() {
-        return;
-    }
-    *page += "<section id=\"figures\">\n<h2>Figures</h2>\n<div class=\"figures\">\n";
-    for (nth, figure) in figures.iter().enumerate() {
-        draw(page, nth + 1, figure);
-    }
-    *page += "</div>\n</section>\n";
+/// Formats a section, or nothing if it has no items.
+fn section<T>(id: &str, title: &str, items: &[T], content: impl FnOnce(&[T]) -> Markup) -> Markup {
+    html! { @if !items.is_empty() { section id=(id) { h2 { (title) } (content(items)) } } }
 }
 
-fn add(page: &mut String, text: std::fmt::Arguments) {
-    page.write_fmt(text).expect("writing to a string succeeds");
+/// Formats the answer: sentences first, then the supporting tables; many sentences are collapsed after the tables.
+fn answer(report: &Report) -> Markup {
+    let sentences = html! { @for text in &report.answer { p { (text) } } };
+    let tables = html! { @for one in &report.lead { (table(one)) } };
+    html! {
+        @if !report.answer.is_empty() || !report.lead.is_empty() {
+            section id="answer" {
+                h2 { "Answer" }
+                @if report.answer.len() > MANY {
+                    // The tables state the content of the sentences in less space.
+                    (tables)
+                    details { summary { "In " (report.answer.len()) " sentences" } (sentences) }
+                } @else {
+                    (sentences) (tables)
+                }
+            }
+        }
+    }
 }
 
 /// Formats links to the existing sections.
-fn contents(report: &Report) -> String {
+fn contents(report: &Report) -> Markup {
     let results = ("results", "Results", !report.summary.is_empty());
     let figures = ("figures", "Figures", !report.figures.is_empty());
     let sections = [
@@ -265,110 +254,98 @@ fn contents(report: &Report) -> String {
         ("plan", "Plan", !report.plan_toml.is_empty()),
         ("provenance", "Provenance", !report.provenance.is_empty()),
     ];
-    let mut text = String::from("<nav>");
-    for (id, name, _) in sections.iter().filter(|(.., present)| *present) {
-        // The script shows the interactive part and its link.
-        let hidden = if ["explore", "simulate"].contains(id) { " hidden" } else { "" };
-        add(&mut text, format_args!("<a href=\"#{id}\"{hidden}>{name}</a>"));
-    }
-    text + "</nav>\n"
-}
-
-fn section<T>(page: &mut String, id: &str, title: &str, items: &[T], one: fn(&mut String, &T)) {
-    if items.is_empty() {
-        return;
-    }
-    add(page, format_args!("<section id=\"{id}\">\n<h2>{title}</h2>\n"));
-    for item in items {
-        one(page, item);
-    }
-    *page += "</section>\n";
-}
-
-fn notes(page: &mut String, notes: &[String]) {
-    if notes.is_empty() {
-        return;
-    }
-    *page += "<aside class=\"notes\" aria-label=\"Notes\">\n<ul>\n";
-    for note in notes {
-        add(page, format_args!("<li>{}</li>\n", escape(note)));
-    }
-    *page += "</ul>\n</aside>\n";
-}
-
-fn table(page: &mut String, table: &HtmlTable) {
-    // The caption is outside of the part that scrolls horizontally on a phone.
-    *page += "<div class=\"card\">\n";
-    let caption = escape(&table.caption);
-    if !caption.is_empty() {
-        add(page, format_args!("<p class=\"caption\">{caption}</p>\n"));
-    }
-    add(page, format_args!("<div class=\"scroll\" tabindex=\"0\">\n<table aria-label=\"{caption}\">\n"));
-    *page += "<thead><tr>";
-    for column in &table.columns {
-        let class = if column.numeric { " class=\"number\"" } else { "" };
-        let name = escape(&column.name);
-        let tip = escape(&column.explanation);
-        let name = if tip.is_empty() { name } else { format!("<abbr title=\"{tip}\">{name}</abbr>") };
-        add(page, format_args!("<th scope=\"col\"{class}>{name}</th>"));
-    }
-    *page += "</tr></thead>\n<tbody>\n";
-    for (row, cells) in table.rows.iter().enumerate() {
-        *page += "<tr>";
-        for (at, cell) in cells.iter().enumerate() {
-            let numeric = table.columns.get(at).is_some_and(|column| column.numeric);
-            let marked = table.marks.iter().filter(|(in_row, column, _)| (*in_row, *column) == (row, at));
-            let classes: Vec<&str> =
-                numeric.then_some("number").into_iter().chain(marked.map(|(.., mark)| mark.class())).collect();
-            let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
-            let text = if cell.is_empty() { "<span class=\"absent\">–</span>".to_owned() } else { escape(cell) };
-            let text = match table.links.get(row).filter(|_| at == 0) {
-                Some(file) => format!("<a href=\"{}\">{text}</a>", escape(&link(file))),
-                None => text,
-            };
-            add(page, format_args!("<td{class}>{text}</td>"));
-        }
-        *page += "</tr>\n";
-    }
-    *page += "</tbody>\n</table>\n</div>\n";
-    definitions(page, &table.columns);
-    if !table.note.is_empty() {
-        add(page, format_args!("<p class=\"legend\">{}</p>\n", escape(&table.note)));
-    }
-    *page += "</div>\n";
-}
-
-/// Writes the meanings of columns, for readers without a mouse.
-fn definitions(page: &mut String, columns: &[HtmlColumn]) {
-    let defined: Vec<&HtmlColumn> = columns.iter().filter(|column| !column.explanation.is_empty()).collect();
-    if defined.is_empty() {
-        return;
-    }
-    *page += "<details class=\"definitions\">\n<summary>Definitions</summary>\n<dl>\n";
-    for HtmlColumn { name, explanation, .. } in defined {
-        add(page, format_args!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(explanation)));
-    }
-    *page += "</dl>\n</details>\n";
-}
-
-fn draw(page: &mut String, number: usize, figure: &Figure) {
-    let wide = if width(&figure.svg) > ROOMY { " wide" } else { "" };
-    add(page, format_args!("<figure class=\"card{wide}\" id=\"figure{number}\">\n"));
-    if figure.narrow.is_empty() {
-        *page += &inlined(&figure.svg, &format!("f{number}"));
-    } else {
-        let both = [("roomy", &figure.svg, "f"), ("narrow", &figure.narrow, "n")];
-        for (class, svg, prefix) in both {
-            let svg = inlined(svg, &format!("{prefix}{number}"));
-            add(page, format_args!("<div class=\"{class}\">\n{svg}</div>\n"));
+    html! {
+        nav {
+            @for (id, name, _) in sections.iter().filter(|(.., present)| *present) {
+                // The script shows the interactive part and its link.
+                a href={ "#" (id) } hidden[["explore", "simulate"].contains(id)] { (name) }
+            }
         }
     }
-    let caption = escape(&figure.caption);
-    add(page, format_args!("<figcaption><b>Figure {number}.</b> {caption}"));
-    for file in &figure.files {
-        add(page, format_args!(" <a class=\"file\" href=\"{}\">{}</a>", escape(&link(file)), escape(file)));
+}
+
+fn table(table: &HtmlTable) -> Markup {
+    let class = |row: usize, at: usize| {
+        let numeric = table.columns.get(at).is_some_and(|column| column.numeric);
+        let marked = table.marks.iter().filter(|(in_row, column, _)| (*in_row, *column) == (row, at));
+        let classes = numeric.then_some("number").into_iter().chain(marked.map(|(.., mark)| mark.class()));
+        Some(classes.collect::<Vec<_>>().join(" ")).filter(|classes| !classes.is_empty())
+    };
+    let text = |cell: &str| html! { @if cell.is_empty() { span.absent { "–" } } @else { (cell) } };
+    let defined = table.columns.iter().filter(|column| !column.explanation.is_empty());
+    let defined: Vec<(&str, &str)> = defined.map(|one| (one.name.as_str(), one.explanation.as_str())).collect();
+    html! {
+        // The caption is outside of the part that scrolls horizontally on a phone.
+        div.card {
+            @if !table.caption.is_empty() { p.caption { (table.caption) } }
+            div.scroll tabindex="0" {
+                table aria-label=(table.caption) {
+                    thead {
+                        tr {
+                            @for HtmlColumn { name, explanation, numeric } in &table.columns {
+                                th scope="col" class=[numeric.then_some("number")] {
+                                    @if explanation.is_empty() { (name) } @else { abbr title=(explanation) { (name) } }
+                                }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for (row, cells) in table.rows.iter().enumerate() {
+                            (PreEscaped("\n"))
+                            tr {
+                                @for (at, cell) in cells.iter().enumerate() {
+                                    td class=[class(row, at)] {
+                                        @match table.links.get(row).filter(|_| at == 0) {
+                                            Some(file) => { a href=(link(file)) { (text(cell)) } }
+                                            None => { (text(cell)) }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            // The meanings of columns, for readers without a mouse.
+            @if !defined.is_empty() {
+                details.definitions { summary { "Definitions" } (definitions(defined.into_iter())) }
+            }
+            @if !table.note.is_empty() { p.legend { (table.note) } }
+        }
     }
-    *page += "</figcaption>\n</figure>\n";
+}
+
+/// Formats names and their values.
+fn definitions<'a>(items: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
+    html! { dl { @for (name, value) in items { div { dt { (name) } dd { (value) } } } } }
+}
+
+fn figure(number: usize, figure: &Figure) -> Markup {
+    let drawn = |svg: &str, prefix: &str| PreEscaped(inlined(svg, &format!("{prefix}{number}")));
+    html! {
+        figure.card.wide[width(&figure.svg) > ROOMY] id={ "figure" (number) } {
+            @if figure.narrow.is_empty() {
+                (drawn(&figure.svg, "f"))
+            } @else {
+                div.roomy { (drawn(&figure.svg, "f")) }
+                div.narrow { (drawn(&figure.narrow, "n")) }
+            }
+            figcaption {
+                b { "Figure " (number) "." } " " (figure.caption)
+                @for file in &figure.files { " " a.file href=(link(file)) { (file) } }
+            }
+        }
+    }
+}
+
+/// Formats a section of the interactive part with its data, which no browser shows: type, id and text of each block.
+pub(crate) fn data_section(id: &str, title: &str, blocks: &[(&str, &str, &str)]) -> Markup {
+    html! {
+        section id=(id) hidden {
+            h2 { (title) }
+            @for (kind, name, text) in blocks { script type=(kind) id={ (id) "-" (name) } { (PreEscaped(text)) } }
+        }
+    }
 }
 
 /// Returns the width that an SVG declares, or 0.
@@ -384,7 +361,7 @@ fn link(file: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_') {
             text.push(char::from(byte));
         } else {
-            add(&mut text, format_args!("%{byte:02X}"));
+            write!(text, "%{byte:02X}").expect("writing to a string succeeds");
         }
     }
     text
@@ -440,7 +417,7 @@ mod tests {
     fn everything_is_escaped() {
         let page = render(&evil_report());
         assert!(!page.contains("<b onclick"));
-        assert!(page.contains("&lt;b onclick=&#39;x&#39;&gt;&quot;&amp;"));
+        assert!(page.contains("<h1>&lt;b onclick='x'&gt;&quot;&amp;</h1>"));
         assert!(page.contains("href=\"./javascript%3Aalert%281%29%22\""));
         assert!(page.contains("class=\"number best\"") && page.contains("class=\"absent\""));
     }

@@ -6,6 +6,7 @@ mod jobs;
 mod pack;
 mod simulate;
 
+use maud::Markup;
 use plimsoll_base::column::{Better, Unit};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::resource_name;
@@ -20,6 +21,7 @@ use plimsoll_results::schema::Table;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::html::data_section;
 use crate::page::mean;
 use pack::Pack;
 
@@ -62,15 +64,11 @@ pub struct ExplorerData {
 }
 
 impl ExplorerData {
-    /// Writes the section of the page; a script shows it.
-    pub(crate) fn write(&self, page: &mut String) {
+    /// Formats the section of the page; a script shows it.
+    pub(crate) fn section(&self) -> Markup {
         let header = self.header.replace('<', "\\u003c");
-        *page += "<section id=\"explore\" hidden>\n<h2>Explore</h2>\n";
-        let blocks = [("application/json", "header", &header), ("text/plain", "block", &self.block)];
-        for (kind, name, text) in blocks {
-            *page += &format!("<script type=\"{kind}\" id=\"explore-{name}\">{text}</script>\n");
-        }
-        *page += "</section>\n";
+        let blocks = [("application/json", "header", header.as_str()), ("text/plain", "block", &self.block)];
+        data_section("explore", "Explore", &blocks)
     }
 }
 

@@ -8,7 +8,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use maud::Markup;
 use serde::Serialize;
+
+use crate::html::data_section;
 
 /// The script of the controls.
 pub(crate) const SIMULATE: &str = include_str!("simulate.js");
@@ -59,19 +62,15 @@ impl SimulatorData {
         SimulatorData { controls: controls.replace('<', "\\u003c"), input: packed(input), module: packed(module) }
     }
 
-    /// Writes the section of the page.
-    pub(crate) fn write(&self, page: &mut String) {
-        *page += "<section id=\"simulate\" hidden>\n<h2>Simulate</h2>\n";
+    /// Formats the section of the page.
+    pub(crate) fn section(&self) -> Markup {
         let blocks = [
             ("application/json", "controls", self.controls.as_str()),
             ("text/plain", "worker", WORKER),
             ("text/plain", "input", &self.input),
             ("text/plain", "module", &self.module),
         ];
-        for (kind, name, text) in blocks {
-            *page += &format!("<script type=\"{kind}\" id=\"simulate-{name}\">{text}</script>\n");
-        }
-        *page += "</section>\n";
+        data_section("simulate", "Simulate", &blocks)
     }
 }
 
