@@ -26,10 +26,10 @@ mod shares;
 
 use std::collections::BTreeMap;
 
-use super::cycle::{Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, Ratio, Scheduler, Session, Tree, number};
-use plimsoll_base::error::{Error, Result};
+use super::cycle::{ONE, QueueAt, QueueFile, QueueKey, QueueView, Ratio, Scheduler, Session, Tree, number, parse};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use round::Round;
@@ -65,11 +65,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }",
         ),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Armada::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, Armada::new),
 };
 
 /// The fault that a variant reproduces.
@@ -93,7 +89,7 @@ struct Armada {
 }
 
 impl Armada {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Armada> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Armada> {
         let mut weights = vec![ONE];
         for at in 0..file.groups.len() {
             weights.push(file.weight(at)?);
@@ -198,16 +194,14 @@ fn shared(active: &[(QueueAt, QueueClaim, u128)]) -> Vec<(QueueAt, QueueShares, 
 }
 
 impl Scheduler for Armada {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.weights.push(weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?);
-        Ok(())
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
+        self.weights.push(weight);
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -231,10 +225,8 @@ impl Scheduler for Armada {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let shown = |part: u128| part as f64 / WHOLE as f64;
         let one = |(leaf, share, used): (QueueAt, QueueShares, u128)| Status {
             name: tree.nodes[leaf].name.clone(),
@@ -260,14 +252,8 @@ impl Scheduler for Armada {
         leaves.filter_map(|leaf| known.get(&leaf).copied().or_else(|| idle(leaf))).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let (one, other) = (table.next(one)?, table.next(other)?);
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());

@@ -78,14 +78,14 @@ impl<'a> Rooms<'a> {
     }
 
     /// Releases the room of one running task, or of a gang on all its machines.
-    pub fn release(&mut self, session: &Session, unit: &Runs) {
+    pub fn release<S>(&mut self, session: &Session<S>, unit: &Runs) {
         for (machine, tasks) in session.seats_of(unit) {
             self.give(machine, &unit.each, tasks);
         }
     }
 
     /// Reserves the room of a released task, or gang, on its machines again; reserves nothing and returns `false` if the room is used.
-    pub fn restore(&mut self, session: &Session, unit: &Runs) -> bool {
+    pub fn restore<S>(&mut self, session: &Session<S>, unit: &Runs) -> bool {
         let seats = session.seats_of(unit);
         for (at, (machine, tasks)) in seats.iter().enumerate() {
             if !self.reserve(*machine, &unit.each, *tasks) {

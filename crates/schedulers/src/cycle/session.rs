@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use super::rooms::{Placements, Rooms, place_task};
@@ -56,10 +56,14 @@ impl Runs {
         (Reverse(self.priority), Reverse(self.start), Reverse(self.row))
     }
 
+    /// Returns one of the tasks, or all tasks of a gang.
+    pub fn one(&self) -> Runs {
+        Runs { count: if self.gang { self.count } else { 1 }, ..*self }
+    }
+
     /// Splits them into single tasks, the last first; a gang remains whole.
     pub fn units(self) -> impl Iterator<Item = Runs> {
-        let (times, count) = if self.gang { (1, self.count) } else { (self.count, 1) };
-        std::iter::repeat_n(Runs { count, ..self }, times as usize)
+        std::iter::repeat_n(self.one(), if self.gang { 1 } else { self.count as usize })
     }
 }
 
@@ -92,9 +96,9 @@ pub(super) struct Decisions {
 }
 
 /// The state at the beginning of a cycle, and the decisions so far. Amounts are those of the books, as the policy's lens is plain.
-pub struct Session<'a> {
+pub struct Session<'a, S = ()> {
     /// The tree of queues.
-    pub tree: &'a Tree,
+    pub tree: &'a Tree<S>,
     /// The books of the run.
     pub books: &'a Books,
     /// The allocation of each node, including the launches and excluding the evictions decided so far.
@@ -117,13 +121,13 @@ pub struct Session<'a> {
     pub(super) decided: Decisions,
 }
 
-impl<'a> Session<'a> {
+impl<'a, S> Session<'a, S> {
     pub(super) fn new(
-        tree: &'a Tree,
+        tree: &'a Tree<S>,
         table: &'a QueueTable,
         running: &'a dyn RunningView,
         books: &'a Books,
-    ) -> Session<'a> {
+    ) -> Session<'a, S> {
         Session {
             tree,
             books,
@@ -213,6 +217,22 @@ impl<'a> Session<'a> {
     pub fn amount_on(&self, unit: &Runs, machine: MachineId) -> Resources {
         let seats = self.seats_of(unit);
         unit.each.times(seats.iter().filter(|(at, _)| *at == machine).map(|(_, tasks)| tasks).sum())
+    }
+
+    /// Returns the single tasks and the gangs of a queue that were not stopped in this cycle, in the order of eviction.
+    pub fn units(&self, queue: QueueAt) -> impl Iterator<Item = Runs> + '_ {
+        self.running(queue).iter().flat_map(|runs| runs.units().take(self.units_left(runs) as usize))
+    }
+
+    /// Groups running tasks and gangs by their machines; a gang on several machines is listed on each.
+    pub fn by_machine(&self, units: impl Iterator<Item = Runs>) -> BTreeMap<MachineId, Vec<Runs>> {
+        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
+        for unit in units {
+            for (machine, _) in self.seats_of(&unit) {
+                machines.entry(machine).or_default().push(unit);
+            }
+        }
+        machines
     }
 
     /// Returns how many tasks of an entry were not stopped in this cycle; a gang counts as one.
@@ -369,7 +389,7 @@ impl<'a> Session<'a> {
     ///
     /// A launch is not carried out if a task of the same user that was stopped in this cycle precedes it in the user's order by priority
     /// and age. The room of the launch would stay idle.
-    pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+    pub fn spare(&mut self, may_stay: impl Fn(&Session<S>, &Runs) -> bool) {
         if self.unseated {
             return;
         }
@@ -401,7 +421,7 @@ impl<'a> Session<'a> {
 
     /// Revokes needless evictions. An eviction is needless if the victim and all launches fit together and the victim passes `may_stay`,
     /// which checks limits. The most urgent and oldest victims are tested first.
-    pub fn spare_victims(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+    pub fn spare_victims(&mut self, may_stay: impl Fn(&Session<S>, &Runs) -> bool) {
         if self.unseated {
             return;
         }
@@ -410,11 +430,10 @@ impl<'a> Session<'a> {
         order.sort_by_key(|at| std::cmp::Reverse((evictions[*at].runs.turn(), *at)));
         for at in order {
             let Evicted { runs, count, .. } = evictions[at];
-            let step = if runs.gang { count } else { 1 };
-            let unit = Runs { count: step, ..runs };
+            let unit = Runs { count, ..runs }.one();
             while evictions[at].count > 0 && self.trial().restore(self, &unit) && may_stay(self, &unit) {
-                evictions[at].count -= step;
-                self.change_runs(&unit, step, false);
+                evictions[at].count -= unit.count;
+                self.change_runs(&unit, unit.count, false);
             }
         }
         evictions.retain(|evicted| evicted.count > 0);
@@ -437,9 +456,7 @@ impl<'a> Session<'a> {
     }
 
     fn change_allocation(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
-        for at in self.tree.path(queue) {
-            change_amounts(&mut self.usage[at], amount, more);
-        }
+        self.tree.change(&mut self.usage, queue, amount, more);
         change_amounts(&mut self.held[user.index()], amount, more);
         change_amounts(&mut self.free, amount, !more);
     }

@@ -1,10 +1,14 @@
-//! The tree of queues, and its state: allocations and next workloads of users.
+//! The tree of queues with the settings of a scheduler, and its state: allocations and next workloads of users.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
 
+use super::session::change_amounts;
+use super::settings::SettingTable;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Resources, Time, UserId};
-use plimsoll_policies::QueueFile;
+use plimsoll_base::units::{Dim, Resources, Time, UserId};
+use plimsoll_policies::{QueueFile, Reason};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Head, Owners, RunningView};
 
@@ -29,33 +33,46 @@ pub struct QueueNode {
     pub depth: usize,
 }
 
-/// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own.
+/// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own. `tree[at]`
+/// is the settings of a queue; those of the cluster are the defaults.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct Tree<S = ()> {
     /// All nodes.
     pub nodes: Vec<QueueNode>,
     /// The queue of each user.
     pub users: Vec<QueueAt>,
     /// The name of each user.
     pub names: Vec<String>,
+    /// The settings of each node.
+    settings: Vec<S>,
     owners: Option<Owners>,
     file: std::path::PathBuf,
 }
 
-impl Tree {
-    /// Creates the tree of a file; without groups, it has a queue for each user that appears.
-    pub fn new(file: &QueueFile) -> Tree {
+impl<S> Index<QueueAt> for Tree<S> {
+    type Output = S;
+
+    fn index(&self, at: QueueAt) -> &S {
+        &self.settings[at]
+    }
+}
+
+impl<S: SettingTable> Tree<S> {
+    /// Creates the tree of a file; without groups, it has a queue for each user that appears. Errors: those of settings.
+    pub fn new(file: &QueueFile, dims: &[Dim]) -> Result<Tree<S>> {
         let root = QueueNode { name: "root".to_owned(), ..QueueNode::default() };
         let mut tree = Tree {
             nodes: vec![root],
             users: Vec::new(),
             names: Vec::new(),
+            settings: vec![S::default()],
             owners: (!file.groups.is_empty()).then(|| file.owners()),
             file: file.path.clone(),
         };
         for group in &file.groups {
             let parent = group.parent.map_or(ROOT, |at| at + 1);
             tree.nodes.push(QueueNode { name: group.name.clone(), parent, ..QueueNode::default() });
+            tree.settings.push(S::read(&group.table, dims)?);
         }
         for at in 1..tree.nodes.len() {
             let parent = tree.nodes[at].parent;
@@ -64,20 +81,24 @@ impl Tree {
         for at in 1..tree.nodes.len() {
             tree.nodes[at].depth = tree.path(at).count() - 1;
         }
-        tree
+        Ok(tree)
     }
+}
 
-    /// Adds a user; returns whether a queue was created for the user. Errors: the user belongs to no group.
-    pub fn open(&mut self, user: UserId, name: &str) -> Result<bool> {
-        let (at, made) = match &self.owners {
+impl<S> Tree<S> {
+    /// Adds a user. `settings` returns those of the queue that is created for the user if the file has no groups. Errors: the user belongs
+    /// to no group, and those of `settings`.
+    pub fn open(&mut self, user: UserId, name: &str, settings: impl FnOnce() -> Result<S>) -> Result<()> {
+        let at = match &self.owners {
             None => {
                 let at = self.nodes.len();
+                self.settings.push(settings()?);
                 self.nodes.push(QueueNode { name: name.to_owned(), depth: 1, ..QueueNode::default() });
                 self.nodes[ROOT].children.push(at);
-                (at, true)
+                at
             }
             Some(owners) => match owners.group_of(name) {
-                Some(group) => (group + 1, false),
+                Some(group) => group + 1,
                 None => {
                     let file = self.file.display();
                     let expected = format!("a user of a group in {file}, or a group with default = true");
@@ -88,7 +109,7 @@ impl Tree {
         self.nodes[at].users.push(user);
         self.users.push(at);
         self.names.push(name.to_owned());
-        Ok(made)
+        Ok(())
     }
 
     /// Returns a queue and all its ancestors, the root last.
@@ -96,16 +117,20 @@ impl Tree {
         std::iter::successors(Some(at), |at| (*at != ROOT).then(|| self.nodes[*at].parent))
     }
 
-    /// Returns the first limit of a queue or an ancestor that `usage` with `need` exceeds: the queue, the resource and the excess.
+    /// Returns the first limit of a queue or an ancestor that `usage` with `need` exceeds.
     pub fn exceeded<'l>(
         &self,
         limit: impl Fn(QueueAt) -> &'l Resources<Option<u64>>,
         usage: &[Resources],
         queue: QueueAt,
         need: &Resources,
-    ) -> Option<(QueueAt, usize, u64)> {
-        self.path(queue)
-            .find_map(|at| limit(at).exceeded(&usage[at], need).map(|(resource, excess)| (at, resource, excess)))
+    ) -> Option<Excess> {
+        self.path(queue).find_map(|at| Excess::of(at, limit(at), &usage[at], need))
+    }
+
+    /// Adds an amount to the totals of a queue and its ancestors, or subtracts it, down to 0.
+    pub fn change(&self, totals: &mut [Resources], queue: QueueAt, amount: &Resources, more: bool) {
+        self.path(queue).for_each(|at| change_amounts(&mut totals[at], amount, more));
     }
 
     /// Returns the allocation and pending demand of the users of each node and its descendants. A sum above `u64::MAX` becomes `u64::MAX`.
@@ -119,6 +144,16 @@ impl Tree {
             requests[at] = below.fold(Resources::from_fn(own), Resources::saturating_add);
         }
         requests
+    }
+
+    /// Returns the leaves in the order of the tree.
+    pub fn leaves(&self) -> impl Iterator<Item = QueueAt> + '_ {
+        (0..self.nodes.len()).filter(|at| self.is_leaf(*at))
+    }
+
+    /// Returns whether `above` is a queue or one of its ancestors.
+    pub fn is_within(&self, at: QueueAt, above: QueueAt) -> bool {
+        self.path(at).any(|other| other == above)
     }
 
     /// Returns whether a queue has no children.
@@ -137,11 +172,60 @@ impl Tree {
         self.path(at).take_while(|other| *other != above).last().unwrap_or(at)
     }
 
+    /// Returns the ancestors of two queues, or the queues themselves, right under their lowest common ancestor.
+    pub fn siblings(&self, one: QueueAt, other: QueueAt) -> (QueueAt, QueueAt) {
+        let above = self.common(one, other);
+        (self.child_towards(above, one), self.child_towards(above, other))
+    }
+
+    /// Compares two queues by the order `by` of their ancestors right under the lowest common one.
+    pub fn compare(&self, one: QueueAt, other: QueueAt, by: impl Fn(QueueAt, QueueAt) -> Ordering) -> Ordering {
+        let (one, other) = self.siblings(one, other);
+        by(one, other)
+    }
+
+    /// Returns the position of each node in the order of names.
+    pub fn name_ranks(&self) -> Vec<usize> {
+        let mut order: Vec<QueueAt> = (0..self.nodes.len()).collect();
+        order.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
+        let mut ranks = vec![0; order.len()];
+        order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
+        ranks
+    }
+
+    /// Returns the nodes from the root down: every node before its children.
+    pub fn downwards(&self) -> Vec<QueueAt> {
+        self.upwards().into_iter().rev().collect()
+    }
+
     /// Returns the nodes from the bottom up: every node after its children.
     pub fn upwards(&self) -> Vec<QueueAt> {
         let mut all: Vec<QueueAt> = (0..self.nodes.len()).collect();
         all.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].depth));
         all
+    }
+}
+
+/// The excess of an amount over the limit of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Excess {
+    /// The queue.
+    pub queue: QueueAt,
+    /// The resource.
+    pub resource: usize,
+    /// The excess in base units.
+    pub amount: u64,
+}
+
+impl Excess {
+    /// Returns the first excess of `usage` with `need`; see [`Resources::exceeded`].
+    pub fn of(queue: QueueAt, limit: &Resources<Option<u64>>, usage: &Resources, need: &Resources) -> Option<Excess> {
+        limit.exceeded(usage, need).map(|(resource, amount)| Excess { queue, resource, amount })
+    }
+
+    /// Returns the excess as the reason why a workload waits.
+    pub fn reason(self) -> Reason {
+        Reason::Quota { group: self.queue as u32, resource: self.resource as u8, short: self.amount }
     }
 }
 
@@ -211,7 +295,7 @@ impl QueueTable {
     }
 
     /// Updates the table for the users that have changed.
-    pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
+    pub fn follow<S>(&mut self, tree: &Tree<S>, running: &dyn RunningView, books: &Books) {
         self.usage.resize(tree.nodes.len(), Resources::ZERO);
         self.lines.resize(tree.nodes.len(), BTreeMap::new());
         self.held.resize(tree.users.len(), Resources::ZERO);

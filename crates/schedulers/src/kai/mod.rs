@@ -54,14 +54,14 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::cycle::{
-    Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
+    ONE, QueueAt, QueueFile, QueueKey, QueueView, ROOT, Scheduler, Session, Tree, Waiting, number, parse, truth,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
-use quotas::{Quotas, Shares, Side, no_weight};
+use quotas::{Quotas, Shares, Side};
 use solve::{Solution, VictimSearch};
 use walk::{Item, Walk};
 
@@ -105,11 +105,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "true: a queue within its deserved amount reclaims from any of lower priority (false)",
         ),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Kai::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, Kai::new),
 };
 
 /// The settings of the policy.
@@ -167,7 +163,7 @@ const NO_VICTIMS: Reason = Reason::NoRoom("there is no room, and no permitted pr
 const NOT_DESERVED: Reason = Reason::Rule("its queue is not preemptible, and would exceed its deserved amount");
 
 impl Kai {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kai> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kai> {
         let saturation = match file.policy.get("saturation_multiplier") {
             None => ONE,
             Some(entry) => match number(&entry.node, "saturation_multiplier")? {
@@ -214,9 +210,8 @@ impl Kai {
     /// Returns the rule that forbids a workload even if there is room.
     fn forbidden(&self, session: &Session, entry: &WaitingWorkload) -> Option<Reason> {
         let leaf = entry.next.queue;
-        if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need)
-        {
-            return Some(Reason::Quota { group: group as u32, resource: resource as u8, short });
+        if let Some(excess) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need) {
+            return Some(excess.reason());
         }
         let fixed = |at: QueueAt| {
             let fixed = self.quotas.fixed(session.tree, &session.usage, at, &entry.need);
@@ -333,10 +328,14 @@ impl Kai {
 }
 
 impl Scheduler for Kai {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.quotas.add_user_queue(weight.ok_or_else(|| no_weight(name()))?);
-        Ok(())
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
+        self.quotas.add_user_queue(weight);
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -352,10 +351,8 @@ impl Scheduler for Kai {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, _table: &QueueTable, books: &Books) -> Vec<Status> {
-        if self.quotas.nodes.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table: _, books } = *view;
         let fair = self.fair(tree, books);
         let one = |at: QueueAt| {
             let quota = &self.quotas.nodes[at];
@@ -373,14 +370,8 @@ impl Scheduler for Kai {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let entry = |user: UserId| {
             let next = table.next(user)?;
             Some(WaitingWorkload::new(next, table.held[user.index()] != Resources::ZERO))

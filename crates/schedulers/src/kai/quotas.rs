@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{Bound, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts, number};
+use super::super::cycle::{Bound, Excess, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts, number};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
@@ -155,15 +155,8 @@ impl Quotas {
         sum
     }
 
-    /// Returns the first limit of a queue or an ancestor that these additional amounts would exceed: the queue, the resource and the
-    /// excess.
-    pub fn over_limit(
-        &self,
-        tree: &Tree,
-        usage: &[Resources],
-        leaf: QueueAt,
-        need: &Resources,
-    ) -> Option<(QueueAt, usize, u64)> {
+    /// Returns the first limit of a queue or an ancestor that these additional amounts would exceed.
+    pub fn over_limit(&self, tree: &Tree, usage: &[Resources], leaf: QueueAt, need: &Resources) -> Option<Excess> {
         tree.exceeded(|at| &self.nodes[at].limit, usage, leaf, need)
     }
 }

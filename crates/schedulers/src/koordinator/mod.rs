@@ -33,12 +33,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::cycle::{
-    Cycled, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session,
-    Tree, Waiting, place_task, truth,
+    ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueKey, QueueView, ROOT, Runs, Scheduler, Session, Tree,
+    Waiting, parse, place_task, truth,
 };
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use runtime::{Scaling, SiblingClaim, runtimes, scaled};
@@ -75,11 +75,7 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::policy("revoke", "false: nothing above a runtime quota is revoked"),
         QueueKey::policy("preempt", "false: no preemption within a group"),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Koordinator::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, Koordinator::new),
 };
 
 /// The settings of a group.
@@ -118,7 +114,7 @@ const IN_GROUP: &str = "a more urgent pod of its group starts in its room";
 const ENDLESS: u64 = u64::MAX / 5;
 
 impl Koordinator {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Koordinator> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Koordinator> {
         let scale = truth(&file.policy, "scale_min")?.unwrap_or(false) || variant == Some("2393");
         let how = if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact };
         let scaling = |scale: bool| if scale { how } else { Scaling::Kept };
@@ -393,18 +389,15 @@ fn names(tree: &Tree) -> Vec<usize> {
 }
 
 impl Scheduler for Koordinator {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
         let root = self.settings[ROOT].clone();
         self.settings.push(Settings { weight: Resources::uniform(Some(weight.max(ONE / 1000))), ..root });
-        Ok(())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -444,10 +437,8 @@ impl Scheduler for Koordinator {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let runtime = self.runtimes(tree, books, &table.usage, &names(tree));
         let one = |at: QueueAt| {
             let settings = &self.settings[at];
@@ -464,14 +455,8 @@ impl Scheduler for Koordinator {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        _tree: &Tree,
-        table: &QueueTable,
-        _books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree: _, table, books: _ } = *view;
         Some(table.next(one)?.turn() < table.next(other)?.turn())
     }
 }

@@ -35,12 +35,11 @@ mod quotas;
 use std::cmp::Ordering;
 
 use super::cycle::{
-    Cycled, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
+    QueueAt, QueueFile, QueueKey, QueueView, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices, parse,
 };
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MAX_DIMS, Resources};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
-use plimsoll_sim::books::Books;
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 
 use guard::Guard;
 use preempt::{JustifiedVictim, Search, Strategy};
@@ -88,11 +87,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "less-than-or-equal-to-final-share (S2-a) and less-than-initial-share (S2-b), in this order; usual: both",
         ),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Kueue::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, Kueue::new),
 };
 
 /// The settings of the policy.
@@ -137,7 +132,7 @@ const TOO_LATE: Reason = Reason::Rule("it no longer fits after the earlier workl
 const DISPLACING: Reason = Reason::Rule("it waits for its victims to leave");
 
 impl Kueue {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kueue> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kueue> {
         let named = [
             ("less-than-or-equal-to-final-share", Strategy::FinalShare),
             ("less-than-initial-share", Strategy::InitialShare),
@@ -325,18 +320,15 @@ impl Kueue {
 }
 
 impl Scheduler for Kueue {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
         self.quotas.add_user_queue(weight);
         self.stale = true;
-        Ok(())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -381,8 +373,9 @@ impl Scheduler for Kueue {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, _books: &Books) -> Vec<Status> {
-        if self.stale || table.usage.len() < tree.nodes.len() {
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books: _ } = *view;
+        if self.stale {
             return Vec::new();
         }
         let snapshot = Snapshot::new(&self.quotas, tree, &table.usage);

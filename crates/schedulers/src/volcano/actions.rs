@@ -8,12 +8,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{Placements, QueueAt, Rooms, Runs, Session, Waiting, change_amounts, place_task};
+use super::super::cycle::{Excess, Placements, QueueAt, Rooms, Runs, Session, Waiting, change_amounts, place_task};
 use super::jobs::{CycleAllocations, JobRank, Requester, VolcanoCycle};
 use super::queues::Plugin;
 use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano};
 use plimsoll_base::units::{MachineId, Resources, UserId};
-use plimsoll_sim::policy::Reason;
 
 /// An action of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +100,7 @@ impl Cycle<'_, '_, '_> {
         *self.tasks.entry(requester.next.user).or_default() += i64::from(requester.tasks);
     }
 
-    fn forbids(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
+    fn forbids(&self, now: &CycleAllocations, requester: &Requester) -> Option<Excess> {
         let quotas = &self.volcano().quotas;
         quotas.forbids(self.session.tree, self.turn.levels, &now.usage, requester.next.queue, &requester.need())
     }
@@ -158,10 +157,9 @@ impl Cycle<'_, '_, '_> {
         self.volcano().quotas.nodes[leaf].strict
     }
 
-    fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
+    fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<Excess> {
         let leaf = requester.next.queue;
-        let exceeded = self.turn.levels.real[leaf].exceeded(&now.usage[leaf], &requester.need());
-        exceeded.map(|(d, excess)| (leaf, d, excess))
+        Excess::of(leaf, &self.turn.levels.real[leaf], &now.usage[leaf], &requester.need())
     }
 
     /// Starts jobs that lack tasks to run in the room of other jobs of their queue.
@@ -432,11 +430,11 @@ impl Cycle<'_, '_, '_> {
                     continue;
                 }
                 let reason = match self.forbids(&now, &requester) {
-                    Some((group, resource, short))
-                        if self.turn.levels.real[group][resource]
-                            .is_some_and(|most| now.usage[group].0[resource] + requester.need().0[resource] > most) =>
+                    Some(excess @ Excess { queue, resource, .. })
+                        if self.turn.levels.real[queue][resource]
+                            .is_some_and(|most| now.usage[queue].0[resource] + requester.need().0[resource] > most) =>
                     {
-                        Reason::Quota { group: group as u32, resource: resource as u8, short }
+                        excess.reason()
                     }
                     Some(_) => NOT_DESERVED,
                     None if overused => OVERUSED,

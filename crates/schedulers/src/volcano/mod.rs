@@ -60,7 +60,7 @@ mod queues;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
+use super::cycle::{QueueFile, QueueKey, QueueTable, QueueView, ROOT, Scheduler, Session, Tree, choices, parse, truth};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
@@ -68,7 +68,7 @@ use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};
 use jobs::{CycleAllocations, VolcanoCycle};
-use queues::{Levels, Plugin, Quotas, no_weight};
+use queues::{Levels, Plugin, Quotas};
 
 const MIN: QueueKey =
     QueueKey::group("min_available", "the minimum number of running tasks of a job in the queue (1); for a gang, all");
@@ -196,9 +196,7 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
 };
 
 fn read(plugin: Plugin, given: Option<&str>) -> std::result::Result<Parsed, String> {
-    Parsed::queued(given, move |file, variant, setup| {
-        Ok(Box::new(Cycled::new(file, setup, Volcano::new(plugin, file, variant, setup)?)))
-    })
+    parse(given, move |_, file, variant, setup| Volcano::new(plugin, file, variant, setup))
 }
 
 /// The settings of the policy.
@@ -273,10 +271,14 @@ impl Volcano {
 }
 
 impl Scheduler for Volcano {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.quotas.add_user_queue(weight.ok_or_else(|| no_weight(name()))?);
-        Ok(())
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
+        self.quotas.add_user_queue(weight);
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -295,10 +297,8 @@ impl Scheduler for Volcano {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if self.quotas.nodes.len() < tree.nodes.len() || table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let levels = self.levels(tree, books);
         let (turn, now) = self.at(&levels, tree, table, books);
         let shares = turn.hierarchy().map(|hierarchy| hierarchy.shares(&now.held, &turn.all(&now)));
@@ -322,14 +322,8 @@ impl Scheduler for Volcano {
     }
 
     /// Compares users of one queue by the order of jobs, others by the order of queues.
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let (one, other) = (table.next(one)?, table.next(other)?);
         let levels = self.levels(tree, books);
         let (turn, now) = self.at(&levels, tree, table, books);

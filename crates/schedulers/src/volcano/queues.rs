@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts};
+use super::super::cycle::{Excess, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts};
 use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{Dim, Resources};
 
@@ -267,7 +267,7 @@ impl Quotas {
         }
     }
 
-    /// Returns the first limit of the queue or an ancestor that the additional amount would exceed: the queue, the resource and the excess.
+    /// Returns the first limit of the queue or an ancestor that the additional amount would exceed.
     pub fn forbids(
         &self,
         tree: &Tree,
@@ -275,15 +275,12 @@ impl Quotas {
         usage: &[Resources],
         leaf: QueueAt,
         need: &Resources,
-    ) -> Option<(QueueAt, usize, u64)> {
+    ) -> Option<Excess> {
         match self.plugin {
             Plugin::Drf => None,
             // The version with issue 1083 limits only whole queues, in `is_overused`.
             Plugin::Proportion if self.weightless => None,
-            Plugin::Proportion => {
-                let exceeded = levels.deserved[leaf].map(Some).exceeded(&usage[leaf], need);
-                exceeded.map(|(d, excess)| (leaf, d, excess))
-            }
+            Plugin::Proportion => Excess::of(leaf, &levels.deserved[leaf].map(Some), &usage[leaf], need),
             Plugin::Capacity => {
                 let limit = |at: QueueAt| if at == ROOT { &Resources::NONE } else { &levels.real[at] };
                 tree.exceeded(limit, usage, leaf, need)

@@ -33,15 +33,16 @@ mod ideal;
 mod limits;
 mod preempt;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 use super::cycle::{
-    Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Ratio, Scheduler, Session, Tree, Walk,
-    amounts as read, choice, number, truth,
+    Member, MemberRank, ONE, QueueAt, QueueFile, QueueKey, QueueView, ROOT, Ratio, Scheduler, Session, Tree, Walk,
+    amounts as read, choice, number, ordered, parse, truth,
 };
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use amounts::{Calculator, NONE, SignedAmounts, signed};
@@ -101,11 +102,7 @@ pub static ROW: PolicyRow = PolicyRow {
             "the whole cluster, of which this is a partition: read by yarn-capacity@11082 alone",
         ),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, YarnCapacity::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, YarnCapacity::new),
 };
 
 /// Compares queues by the used part of their guarantees and by priority: queues below their guarantee are first, then the more urgent
@@ -143,45 +140,34 @@ const REFUSED: Reason =
     Reason::Rule("the order of queues proposes it in every cycle, and the maximum of its queue rejects it");
 const HELD_UP: Reason = Reason::Rule("a proposal that is rejected in every cycle precedes it");
 
-/// The rank of a queue or of an application among its siblings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum QueueRank {
-    /// Whether the queue has no guarantee, the used part of its guarantee (or else of the cluster), its priority, its guarantee, and its
-    /// position in the file.
-    Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
-    App(u8, (Time, u64)),
-    None,
+/// The rank of a queue among its siblings.
+#[derive(Clone, Copy, Debug)]
+struct QueueRank {
+    /// Whether the queue has no guarantee.
+    none: bool,
+    /// The used part of its guarantee, or else of the cluster.
+    used: Ratio,
+    priority: i64,
+    guaranteed: Ratio,
+    /// The position in the file.
+    at: QueueAt,
 }
 
-impl Ord for QueueRank {
-    fn cmp(&self, other: &QueueRank) -> Ordering {
-        match (self, other) {
-            (
-                QueueRank::Queue(none, used, priority, size, at),
-                QueueRank::Queue(nothing, other, others, sizes, place),
-            ) => {
-                let order = none.cmp(nothing).then(utilisation((*used, *priority), (*other, *others)));
-                order.then(size.cmp(sizes)).then(at.cmp(place))
-            }
-            (QueueRank::App(priority, since), QueueRank::App(others, other)) => (priority, since).cmp(&(others, other)),
-            (QueueRank::None, QueueRank::None) => Ordering::Equal,
-            (QueueRank::None, _) => Ordering::Greater,
-            (_, QueueRank::None) => Ordering::Less,
-            // Queues and applications are never siblings.
-            (QueueRank::Queue(..), QueueRank::App(..)) => Ordering::Less,
-            (QueueRank::App(..), QueueRank::Queue(..)) => Ordering::Greater,
-        }
+impl QueueRank {
+    fn compare(&self, other: &QueueRank) -> Ordering {
+        let by_use = utilisation((self.used, self.priority), (other.used, other.priority));
+        let sizes = other.guaranteed.cmp(&self.guaranteed);
+        self.none.cmp(&other.none).then(by_use).then(sizes).then(self.at.cmp(&other.at))
     }
 }
 
-impl PartialOrd for QueueRank {
-    fn partial_cmp(&self, other: &QueueRank) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+ordered!(QueueRank);
+
+/// The rank of a queue, or of an application by priority and age.
+type Rank = MemberRank<QueueRank, (u8, (Time, u64))>;
 
 impl YarnCapacity {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnCapacity> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnCapacity> {
         let mut settings = vec![Settings::default()];
         for at in 0..file.groups.len() {
             settings.push(Settings::read(file, at, setup.dims)?);
@@ -225,78 +211,59 @@ impl YarnCapacity {
     fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> QueueRank {
         let guaranteed = &limits.guaranteed[at];
         let priority = if self.by_priority { self.settings[at].priority } else { 0 };
-        let (size, none) = (calculator.ratio(guaranteed, &calculator.whole), !calculator.is_more(guaranteed, &NONE));
+        let none = !calculator.is_more(guaranteed, &NONE);
         let used = calculator.ratio(&signed(usage), if none { &calculator.whole } else { guaranteed });
-        QueueRank::Queue(none, used, priority, Reverse(size), at)
+        QueueRank { none, used, priority, guaranteed: calculator.ratio(guaranteed, &calculator.whole), at }
     }
 
-    fn place(&self, session: &Session, limits: &Limits, member: Member) -> QueueRank {
+    fn place(&self, session: &Session, limits: &Limits, member: Member) -> Rank {
         match member {
-            Member::Queue(at) => self.queue(&self.calculator(session.books), limits, at, &session.usage[at]),
+            Member::Queue(at) => {
+                Rank::Queue(self.queue(&self.calculator(session.books), limits, at, &session.usage[at]))
+            }
             Member::User(user) => {
-                session.next(user).map_or(QueueRank::None, |next| QueueRank::App(next.priority, next.since))
+                session.next(user).map_or(Rank::None, |next| Rank::Workload((next.priority, next.since)))
             }
         }
-    }
-
-    fn members(&self, session: &Session) -> Vec<(QueueAt, UserId)> {
-        let queues = session.waiting_queues();
-        queues.iter().flat_map(|queue| session.waiting(*queue).map(|next| (*queue, next.user))).collect()
-    }
-
-    fn walk<'t>(&self, session: &Session<'t>, limits: &Limits, members: &[(QueueAt, UserId)]) -> Walk<'t, QueueRank> {
-        Walk::new(session.tree, members, |member| self.place(session, limits, member))
     }
 
     /// Starts containers that fit; returns whether the cycle continues.
     fn assign(&self, session: &mut Session, limits: &Limits) -> bool {
         let calculator = self.calculator(session.books);
-        let members = self.members(session);
+        let queues = session.waiting_queues();
+        let members = queues.iter().flat_map(|queue| session.waiting(*queue)).map(|next| next.user);
+        let members: Vec<UserId> = members.collect();
         let place = |session: &Session, member: Member| self.place(session, limits, member);
-        let mut walk = self.walk(session, limits, &members);
-        while let Some((queue, user)) = walk.first() {
-            let Some(next) = session.next(user) else {
-                walk.served(false, |member| place(session, member));
-                continue;
-            };
-            let need = next.need();
-            let above = limits.above_max(session, queue, &need);
+        Walk::serve(session, place, |session, next| {
+            let above = limits.above_max(session, next.queue, &next.need());
             if let (Some(cluster), Some(_)) = (&self.cluster, above) {
                 // The first check, by the dominant resource of the whole cluster, accepts a container that the second check refuses. The
                 // next proposal would be the same container, so the cycle ends.
                 let wide = Calculator { whole: *cluster, ..calculator };
-                if session.tree.path(queue).all(|at| wide.is_more(&limits.max[at], &signed(&session.usage[at]))) {
-                    members.iter().for_each(|(_, other)| session.wait(*other, HELD_UP));
-                    session.wait(user, REFUSED);
-                    return false;
+                let path = { session.tree }.path(next.queue);
+                if { path }.all(|at| wide.is_more(&limits.max[at], &signed(&session.usage[at]))) {
+                    members.iter().for_each(|other| session.wait(*other, HELD_UP));
+                    session.wait(next.user, REFUSED);
+                    return ControlFlow::Break(());
                 }
             }
             let limited =
-                limits.above_user_limit(&calculator, &self.settings[queue], session, &next).then_some(USER_LIMIT);
-            let room = session.has_room(&next);
-            let refused = above.or(limited).or((!room).then_some(NO_ROOM));
-            match refused {
-                None => session.launch(&next, 1),
-                Some(reason) => session.wait(user, reason),
-            }
-            walk.served(refused.is_none() && session.next(user).is_some(), |member| place(session, member));
-        }
-        true
+                limits.above_user_limit(&calculator, &self.settings[next.queue], session, next).then_some(USER_LIMIT);
+            let refused = above.or(limited).or_else(|| (!session.has_room(next)).then_some(NO_ROOM));
+            ControlFlow::Continue(refused)
+        })
     }
 }
 
 impl Scheduler for YarnCapacity {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
         self.settings.push(Settings::weighted(weight));
-        Ok(())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -306,7 +273,7 @@ impl Scheduler for YarnCapacity {
         let goes_on = self.assign(session, limits);
         if goes_on && self.preemption {
             // The first user in the order of queues receives the room, if it is enough.
-            let first = self.walk(session, limits, &self.members(session)).first().map(|(_, user)| user);
+            let first = Walk::new(session, |member| self.place(session, limits, member)).first();
             if first.is_some() && self.preempt(session, limits, first) {
                 self.assign(session, limits);
             }
@@ -314,9 +281,10 @@ impl Scheduler for YarnCapacity {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let limits = &self.limits;
-        if table.usage.len().min(limits.max.len()) < tree.nodes.len() {
+        if limits.max.len() < tree.nodes.len() {
             return Vec::new();
         }
         let calculator = self.calculator(books);
@@ -337,14 +305,8 @@ impl Scheduler for YarnCapacity {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let (one, other) = (table.next(one)?, table.next(other)?);
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());

@@ -29,13 +29,15 @@ mod order;
 mod preempt;
 mod shares;
 
+use std::ops::ControlFlow;
+
 use super::cycle::{
-    Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+    Excess, Member, ONE, QueueAt, QueueFile, QueueKey, QueueView, ROOT, Scheduler, Session, Tree, Waiting, Walk, parse,
+    truth,
 };
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
-use plimsoll_sim::books::Books;
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 
 use order::{Dims, QueueState, Rule};
 use preempt::Shares;
@@ -70,11 +72,7 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::group("reclaimable", "false: no preemption of its containers, nor of those under it"),
         QueueKey::policy("preemption", "false: no preemption"),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, YarnFair::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, YarnFair::new),
 };
 
 /// The settings of a queue.
@@ -108,7 +106,7 @@ fn unit(dim: &Dim) -> u64 {
 }
 
 impl YarnFair {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnFair> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnFair> {
         let mut settings = vec![Settings {
             min: Resources::ZERO,
             max: Resources::NONE,
@@ -177,48 +175,29 @@ impl YarnFair {
     }
 
     fn above_max_of(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let exceeded = session.tree.exceeded(|at| &self.settings[at].max, &session.usage, queue, need);
-        exceeded.map(|(at, d, short)| Reason::Quota { group: at as u32, resource: d as u8, short })
+        session.tree.exceeded(|at| &self.settings[at].max, &session.usage, queue, need).map(Excess::reason)
     }
 
     /// Starts containers that have room, in the order of queues and applications.
     fn assign(&self, session: &mut Session) {
-        let mut members = Vec::new();
-        for queue in session.waiting_queues() {
-            members.extend(session.waiting(queue).map(|next| (queue, next.user)));
-        }
-        let mut walk = Walk::new(session.tree, &members, |member| self.member(session, member));
-        while let Some((_, user)) = walk.first() {
-            let Some(next) = session.next(user) else {
-                walk.served(false, |member| self.member(session, member));
-                continue;
-            };
-            let above = self.above_max(session, &next, &next.need());
-            let starts = above.is_none() && session.has_room(&next);
-            if starts {
-                session.launch(&next, 1);
-            } else {
-                session.wait(user, above.unwrap_or(NO_ROOM));
-            }
-            let stays = starts && session.next(user).is_some();
-            walk.served(stays, |member| self.member(session, member));
-        }
+        let place = |session: &Session, member: Member| self.member(session, member);
+        Walk::serve(session, place, |session, next| {
+            let above = self.above_max(session, next, &next.need());
+            ControlFlow::Continue(above.or_else(|| (!session.has_room(next)).then_some(NO_ROOM)))
+        });
     }
 }
 
 impl Scheduler for YarnFair {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
+    type Settings = ();
+
+    fn user_queue(weight: Option<u64>) -> Option<()> {
+        weight.map(|_| ())
+    }
+
+    fn add_user_queue(&mut self, weight: u64) {
         let root = self.settings[ROOT].clone();
         self.settings.push(Settings { weight, ..root });
-        Ok(())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -230,10 +209,8 @@ impl Scheduler for YarnFair {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let active = |user: &UserId| {
             table.next(*user).is_some() || table.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
         };
@@ -256,14 +233,8 @@ impl Scheduler for YarnFair {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let queues = [one, other].map(|user| tree.users.get(user.index()).copied());
         let [Some(mine), Some(theirs)] = queues else { return None };
         let capacity = books.offered();

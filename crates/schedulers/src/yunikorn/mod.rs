@@ -30,15 +30,18 @@
 mod order;
 mod preempt;
 
+use std::ops::ControlFlow;
+
 use super::cycle::{
-    Cycled, Member, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+    Excess, Member, MemberRank, QueueAt, QueueFile, QueueKey, QueueView, ROOT, Scheduler, Session, Tree, Waiting, Walk,
+    parse, truth,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
-use order::{App, ComparedQueue, QueueRank, Rule};
+use order::{App, ComparedQueue, Rule};
 
 /// `yunikorn-fair[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -71,11 +74,7 @@ pub static ROW: PolicyRow = PolicyRow {
         QueueKey::policy("priority", "false: ratios come before priorities"),
         QueueKey::policy("preemption", "false: no preemption"),
     ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, YuniKorn::new(file, variant, setup)?)))
-        })
-    },
+    read: |given| parse(given, YuniKorn::new),
 };
 
 /// The settings of a queue.
@@ -105,7 +104,7 @@ const NO_ROOM: Reason = Reason::NoRoom("there is no room, and no unmet guarantee
 const MAKING_ROOM: Reason = Reason::Rule("its victims have to leave first, and their room is available to all");
 
 impl YuniKorn {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YuniKorn> {
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YuniKorn> {
         let mut settings = vec![Settings::default()];
         for at in 0..file.groups.len() {
             settings.push(Settings {
@@ -172,16 +171,11 @@ impl YuniKorn {
 
     /// Returns the quota, of the queue or of an ancestor, that the additional amount would exceed.
     fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let exceeded = tree.exceeded(|at| &self.settings[at].max, usage, queue, need);
-        exceeded.map(|(at, d, short)| Reason::Quota { group: at as u32, resource: d as u8, short })
+        tree.exceeded(|at| &self.settings[at].max, usage, queue, need).map(Excess::reason)
     }
 
     /// Starts allocations that fit; returns the users of the other asks, in scheduling order.
     fn assign(&self, session: &mut Session) -> Vec<UserId> {
-        let mut members = Vec::new();
-        for queue in session.waiting_queues() {
-            members.extend(session.waiting(queue).map(|next| (queue, next.user)));
-        }
         // The pending demand at the beginning of the cycle is used; it only breaks ties.
         let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
         let urgencies: Vec<Option<i64>> =
@@ -190,37 +184,32 @@ impl YuniKorn {
             .map(|at| self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]))
             .collect();
         let place = |session: &Session, member: Member| match member {
-            Member::Queue(at) => QueueRank::Queue(ComparedQueue { usage: session.usage[at], ..queues[at] }),
+            Member::Queue(at) => MemberRank::Queue(ComparedQueue { usage: session.usage[at], ..queues[at] }),
             Member::User(user) => match session.next(user) {
-                Some(next) => QueueRank::App(self.app(session.books, &next, &session.held[user.index()])),
-                None => QueueRank::None,
+                Some(next) => MemberRank::Workload(self.app(session.books, &next, &session.held[user.index()])),
+                None => MemberRank::None,
             },
         };
-        let mut walk = Walk::new(session.tree, &members, |member| place(session, member));
         let mut vain = Vec::new();
-        while let Some((queue, user)) = walk.first() {
-            let Some(next) = session.next(user) else {
-                walk.served(false, |member| place(session, member));
-                continue;
-            };
-            let above = self.above_max(session.tree, &session.usage, queue, &next.need());
-            let starts = above.is_none() && session.has_room(&next);
-            if starts {
-                session.launch(&next, 1);
-            } else {
-                session.wait(user, above.unwrap_or(NO_ROOM));
-                vain.push(user);
-            }
-            walk.served(starts && session.next(user).is_some(), |member| place(session, member));
-        }
+        Walk::serve(session, place, |session, next| {
+            let above = self.above_max(session.tree, &session.usage, next.queue, &next.need());
+            let refused = above.or_else(|| (!session.has_room(next)).then_some(NO_ROOM));
+            vain.extend(refused.map(|_| next.user));
+            ControlFlow::Continue(refused)
+        });
         vain
     }
 }
 
 impl Scheduler for YuniKorn {
-    fn add_user_queue(&mut self, _tree: &Tree, _weight: Option<u64>) -> Result<()> {
+    type Settings = ();
+
+    fn user_queue(_weight: Option<u64>) -> Option<()> {
+        Some(())
+    }
+
+    fn add_user_queue(&mut self, _weight: u64) {
         self.settings.push(Settings::default());
-        Ok(())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -231,10 +220,8 @@ impl Scheduler for YuniKorn {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<()>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let one = |at: QueueAt| {
             let queue = self.queue(tree, books, at, &table.usage[at], None);
             Status {
@@ -247,14 +234,8 @@ impl Scheduler for YuniKorn {
         (0..tree.nodes.len()).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<()>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let (one, other) = (table.next(one)?, table.next(other)?);
         if one.queue == other.queue {
             let app = |next: &Waiting| self.app(books, next, &table.held[next.user.index()]);
