@@ -1,5 +1,6 @@
 //! The tree of queues with the settings of a scheduler, and its state: allocations and next workloads of users.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
@@ -45,6 +46,8 @@ pub struct Tree<S = ()> {
     pub names: Vec<String>,
     /// The settings of each node.
     settings: Vec<S>,
+    /// By node, its position in the order of names.
+    name_ranks: OnceCell<Vec<usize>>,
     owners: Option<Owners>,
     file: std::path::PathBuf,
 }
@@ -66,6 +69,7 @@ impl<S: SettingTable> Tree<S> {
             users: Vec::new(),
             names: Vec::new(),
             settings: vec![S::default()],
+            name_ranks: OnceCell::new(),
             owners: (!file.groups.is_empty()).then(|| file.owners()),
             file: file.path.clone(),
         };
@@ -93,6 +97,7 @@ impl<S> Tree<S> {
             None => {
                 let at = self.nodes.len();
                 self.settings.push(settings()?);
+                self.name_ranks.take();
                 self.nodes.push(QueueNode { name: name.to_owned(), depth: 1, ..QueueNode::default() });
                 self.nodes[ROOT].children.push(at);
                 at
@@ -146,6 +151,11 @@ impl<S> Tree<S> {
         requests
     }
 
+    /// Returns the setting of a queue, or that of its nearest ancestor that has one.
+    pub fn nearest<T>(&self, at: QueueAt, setting: impl Fn(&S) -> Option<T>) -> Option<T> {
+        self.path(at).find_map(|at| setting(&self[at]))
+    }
+
     /// Returns the leaves in the order of the tree.
     pub fn leaves(&self) -> impl Iterator<Item = QueueAt> + '_ {
         (0..self.nodes.len()).filter(|at| self.is_leaf(*at))
@@ -184,13 +194,16 @@ impl<S> Tree<S> {
         by(one, other)
     }
 
-    /// Returns the position of each node in the order of names.
-    pub fn name_ranks(&self) -> Vec<usize> {
-        let mut order: Vec<QueueAt> = (0..self.nodes.len()).collect();
-        order.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
-        let mut ranks = vec![0; order.len()];
-        order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
-        ranks
+    /// Returns the position of a node in the order of names.
+    pub fn name_rank(&self, at: QueueAt) -> usize {
+        let ranks = self.name_ranks.get_or_init(|| {
+            let mut order: Vec<QueueAt> = (0..self.nodes.len()).collect();
+            order.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
+            let mut ranks = vec![0; order.len()];
+            order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
+            ranks
+        });
+        ranks[at]
     }
 
     /// Returns the nodes from the root down: every node before its children.
