@@ -7,7 +7,7 @@
 use plimsoll_base::error::Result;
 use plimsoll_base::tree::Node;
 use plimsoll_base::units::{Dim, Resources};
-use plimsoll_policies::queues::{self, Bound, OptionalAmounts};
+use plimsoll_policies::queues::{self, Bound, OptionalAmounts, QueueKey};
 
 /// A number in millionths.
 pub type Millionths = u64;
@@ -94,6 +94,28 @@ pub fn within<T>(
         let wrong = || node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()));
         if accepts(&value) { Ok(value) } else { Err(wrong()) }
     }
+}
+
+/// Returns the keys with these names, in this order. The compiler reports a name that is no key.
+pub const fn pick<const N: usize>(keys: &[QueueKey], names: [&str; N]) -> [QueueKey; N] {
+    let (mut picked, mut at) = ([keys[0]; N], 0);
+    while at < N {
+        let mut key = 0;
+        while !is_same(keys[key].name.as_bytes(), names[at].as_bytes()) {
+            key += 1;
+        }
+        picked[at] = keys[key];
+        at += 1;
+    }
+    picked
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
 
 /// Declares the settings of queues (`group`) and of the policy (`policy`); see the description of this module.

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{Excess, Placements, QueueAt, Rooms, Runs, Session, Waiting, change_amounts, place_task};
+use super::super::cycle::{Excess, Placements, QueueAt, Rooms, Runs, Waiting, change_amounts, place_task};
 use super::jobs::{CycleAllocations, JobRank, Requester, VolcanoCycle};
-use super::queues::Plugin;
+use super::queues::{Plugin, Session};
 use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
@@ -154,7 +154,7 @@ impl Cycle<'_, '_, '_> {
     }
 
     fn is_strict(&self, leaf: QueueAt) -> bool {
-        self.volcano().quotas.nodes[leaf].strict
+        self.session.tree[leaf].strict
     }
 
     fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<Excess> {
@@ -262,22 +262,13 @@ impl Cycle<'_, '_, '_> {
     /// Returns the running tasks that may be displaced for a job: those of other jobs of its queue, or those of all other queues if
     /// `others` is set.
     fn candidates(&self, requester: &Requester, others: bool) -> Vec<Runs> {
-        let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
-        let own = requester.next.queue;
+        let (tree, own) = (self.session.tree, requester.next.queue);
         let leaves: Vec<QueueAt> = match others {
-            true => (1..tree.nodes.len())
-                .filter(|at| *at != own && tree.is_leaf(*at) && quotas.nodes[*at].reclaimable)
-                .collect(),
+            true => tree.leaves().filter(|at| *at != own && tree[*at].reclaimable).collect(),
             false => vec![own],
         };
-        let mut units = Vec::new();
-        for runs in leaves.into_iter().flat_map(|leaf| self.session.running(leaf)) {
-            let left = runs.count - self.session.stopped(runs.key).min(runs.count);
-            if left > 0 && (others || runs.user != requester.next.user) {
-                units.extend(Runs { count: left, ..*runs }.units());
-            }
-        }
-        units
+        let units = leaves.into_iter().flat_map(|leaf| self.session.units(leaf));
+        units.filter(|unit| others || unit.user != requester.next.user).collect()
     }
 
     /// Sorts victims into the order of preemption. Under capacity, queues that share the longest path in the tree with the requester are
@@ -410,9 +401,7 @@ impl Cycle<'_, '_, '_> {
         amount: &Resources,
         more: bool,
     ) {
-        for at in self.session.tree.path(queue) {
-            change_amounts(&mut now.usage[at], amount, more);
-        }
+        self.session.tree.change(&mut now.usage, queue, amount, more);
         change_amounts(&mut now.held[user.index()], amount, more);
         change_amounts(&mut now.free, amount, !more);
     }

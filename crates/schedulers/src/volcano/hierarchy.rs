@@ -8,8 +8,8 @@
 //! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are computed in the order of the tree; the source's order
 //! is unspecified.
 
-use super::super::cycle::{ONE, QueueAt, ROOT, Tree};
-use super::queues::NodeQuota;
+use super::super::cycle::{ONE, QueueAt, ROOT};
+use super::queues::Tree;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -25,7 +25,6 @@ pub struct NodeShare {
 pub struct Hierarchy<'a> {
     pub tree: &'a Tree,
     pub books: &'a Books,
-    pub quotas: &'a [NodeQuota],
     pub capacity: Resources,
     pub dims: usize,
 }
@@ -110,7 +109,7 @@ impl Hierarchy<'_> {
     }
 
     fn weighted(&self, shares: &[NodeShare], at: QueueAt) -> f64 {
-        let weight = if at == ROOT { ONE } else { self.quotas[at].weight.max(ONE) };
+        let weight = if at == ROOT { ONE } else { self.tree[at].weight.max(ONE) };
         shares[at].share / (weight as f64 / ONE as f64)
     }
 }
