@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::cycle::{ONE, QueueAt, Runs, Session};
+use super::super::cycle::{ONE, QueueAt, Runs};
 use super::YarnCapacity;
 use super::amounts::{NONE, capped_sum, part, signed};
 use super::ideal::{Rules, Temp};
-use super::limits::Limits;
+use super::limits::{Limits, Session, reclaimable};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
@@ -18,14 +18,13 @@ impl YarnCapacity {
     /// Returns whether preemption from a leaf is permitted, and the leaf is above its guarantee by more than the ignored part.
     fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
         let calculator = self.calculator(session.books);
-        let ignored = part(limits.guaranteed[at], (ONE + self.max_ignored).into(), ONE.into());
-        self.settings[at].reclaimable && calculator.is_more(&signed(&session.usage[at]), &ignored)
+        let ignored = part(limits.guaranteed[at], (ONE + self.settings.max_ignored).into(), ONE.into());
+        reclaimable(session.tree, at) && calculator.is_more(&signed(&session.usage[at]), &ignored)
     }
 
     /// Preempts containers towards the ideal assignment, for this user. Returns whether any was preempted.
     pub fn preempt(&self, session: &mut Session, limits: &Limits, by: Option<UserId>) -> bool {
-        let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
-        let over: Vec<QueueAt> = leaves.filter(|at| self.is_over(session, limits, *at)).collect();
+        let over: Vec<QueueAt> = session.tree.leaves().filter(|at| self.is_over(session, limits, *at)).collect();
         if over.is_empty() {
             return false;
         }
@@ -34,12 +33,12 @@ impl YarnCapacity {
             return by.is_some_and(|by| self.preempt_for(session, (limits, &temps), &over, by));
         }
         let calculator = self.calculator(session.books);
-        let mut allowed = part(calculator.whole, self.per_round.into(), ONE.into());
+        let mut allowed = part(calculator.whole, self.settings.per_round.into(), ONE.into());
         let mut stopped = false;
         for leaf in over {
-            let mut obtain = calculator.part(&temps[leaf].excess, self.natural_termination.into(), ONE.into());
-            let runs: Vec<_> = session.running(leaf).to_vec();
-            for unit in runs.iter().flat_map(|runs| runs.units()) {
+            let mut obtain = calculator.part(&temps[leaf].excess, self.settings.natural_termination.into(), ONE.into());
+            let units: Vec<Runs> = session.units(leaf).collect();
+            for unit in units {
                 if !calculator.is_more(&obtain, &NONE) {
                     break;
                 }
@@ -121,8 +120,8 @@ impl YarnCapacity {
                 used: signed(&session.usage[at]),
                 guaranteed: limits.guaranteed[at],
                 max: limits.max[at],
-                fixed: !self.settings[at].reclaimable,
-                priority: if self.by_priority { self.settings[at].priority } else { 0 },
+                fixed: !reclaimable(session.tree, at),
+                priority: self.priority(session.tree, at),
                 ..Temp::default()
             });
         }
@@ -140,7 +139,7 @@ impl YarnCapacity {
                 temps[parent].pending = capped_sum(temps[parent].pending, temps[at].pending);
             }
         }
-        let most = part(calculator.whole, self.per_round.into(), ONE.into());
+        let most = part(calculator.whole, self.settings.per_round.into(), ONE.into());
         Rules { calculator, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
         temps
     }
