@@ -217,42 +217,6 @@ impl QueueFile {
         let users = self.users.iter().map(|(user, at)| (*at, user.as_str()));
         Owners::new(users, self.groups.iter().position(|group| group.default))
     }
-
-    /// Returns the amounts of a group under a key, if there are any. Errors: the value has no amounts, or names resources that the run does
-    /// not have.
-    pub fn amounts(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<OptionalAmounts>> {
-        self.groups[at].table.get(key).map(|entry| amounts(&entry.node, key, dims)).transpose()
-    }
-
-    /// Returns the amounts of a group under a key, any of which may be `"unlimited"`. Errors: as [`QueueFile::amounts`].
-    pub fn bounds(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<Resources<Option<Bound>>>> {
-        self.groups[at].table.get(key).map(|entry| bounds(&entry.node, key, dims)).transpose()
-    }
-
-    /// Returns the weight of a group in millionths, 1 by default. Errors: the weight is not a number of at least 0.
-    pub fn weight(&self, at: usize) -> Result<u64> {
-        Ok(self.number(at, "weight")?.unwrap_or(ONE))
-    }
-
-    /// Returns a number of a group, at least 0, in millionths. Errors: another value.
-    pub fn number(&self, at: usize, key: &str) -> Result<Option<u64>> {
-        self.groups[at].table.get(key).map(|entry| number(&entry.node, key)).transpose()
-    }
-
-    /// Returns a whole number of a group. Errors: another value.
-    pub fn integer(&self, at: usize, key: &str) -> Result<Option<i64>> {
-        self.groups[at].table.get(key).map(|entry| integer(&entry.node, key)).transpose()
-    }
-
-    /// Returns a truth value of a group. Errors: another value.
-    pub fn truth(&self, at: usize, key: &str) -> Result<Option<bool>> {
-        truth(&self.groups[at].table, key)
-    }
-
-    /// Returns the value of a group that is one of these words. Errors: another value.
-    pub fn choice<T: Copy>(&self, at: usize, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
-        choice(&self.groups[at].table, key, all)
-    }
 }
 
 /// Returns the names of the keys of groups, or of `[policy]`, without duplicates.
@@ -363,11 +327,6 @@ pub fn truth_value(node: &Node, key: &str) -> Result<bool> {
 /// Reads one of several words under a key, if the key is present.
 pub fn choice<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
     table.get(key).map(|entry| word(&entry.node, key, all)).transpose()
-}
-
-/// Reads a list of several words under a key, if the key is present.
-pub fn choices<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<Vec<T>>> {
-    table.get(key).map(|entry| words(&entry.node, key, all)).transpose()
 }
 
 /// Reads one of several words.

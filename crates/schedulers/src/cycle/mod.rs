@@ -14,9 +14,7 @@ mod settings;
 mod tree;
 mod walk;
 
-pub use plimsoll_policies::queues::{
-    Bound, ONE, OptionalAmounts, QueueFile, QueueKey, amounts, choice, choices, number, truth,
-};
+pub use plimsoll_policies::queues::{Bound, ONE, OptionalAmounts, QueueFile};
 pub(crate) use ratio::ordered;
 pub use ratio::{Ratio, compare_parts};
 pub use rooms::{Placements, Rooms, place_task};
@@ -49,9 +47,6 @@ pub trait Scheduler: Send + 'static {
     /// Returns the settings of the queue of a user with this weight; called only if no file has groups. The weight is `None` if the user
     /// has one per resource; a scheduler that returns `None` then refuses such weights.
     fn user_queue(weight: Option<Millionths>) -> Option<Self::Settings>;
-
-    /// Adds the queue of a new user, the last node of the tree; called only if no file has groups.
-    fn add_user_queue(&mut self, _weight: u64) {}
 
     /// Decides one cycle. Errors end the run.
     fn cycle(&mut self, session: &mut Session<Self::Settings>) -> Result<()>;
@@ -163,16 +158,11 @@ impl<S: Scheduler> Policy for Cycled<S> {
 
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
         let weight = self.weights.uniform(self.weights.class_of(name) as usize);
-        let count = self.tree.nodes.len();
         self.tree.open(user, name, || {
             let given = || format!("a weight per resource for '{name}'");
             S::user_queue(weight)
                 .ok_or_else(|| Error::plan("weights", given(), "one weight per user under this policy"))
-        })?;
-        if self.tree.nodes.len() > count {
-            self.scheduler.add_user_queue(weight.unwrap_or(ONE));
-        }
-        Ok(())
+        })
     }
 
     fn prepare(&mut self, _now: Time, _books: &Books, changed: &[UserId]) -> Result<Stale> {

@@ -96,7 +96,7 @@ pub(super) struct Decisions {
 }
 
 /// The state at the beginning of a cycle, and the decisions so far. Amounts are those of the books, as the policy's lens is plain.
-pub struct Session<'a, S = ()> {
+pub struct Session<'a, S> {
     /// The tree of queues.
     pub tree: &'a Tree<S>,
     /// The books of the run.

@@ -18,12 +18,6 @@ pub trait SettingTable: Clone + Default + Send {
     fn read(table: &Node, dims: &[Dim]) -> Result<Self>;
 }
 
-impl SettingTable for () {
-    fn read(_table: &Node, _dims: &[Dim]) -> Result<()> {
-        Ok(())
-    }
-}
-
 /// The type of a setting.
 pub trait SettingValue: Sized {
     /// Reads a value. Errors: as [`SettingTable::read`].

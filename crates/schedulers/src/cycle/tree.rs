@@ -37,7 +37,7 @@ pub struct QueueNode {
 /// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own. `tree[at]`
 /// is the settings of a queue; those of the cluster are the defaults.
 #[derive(Clone, Debug)]
-pub struct Tree<S = ()> {
+pub struct Tree<S> {
     /// All nodes.
     pub nodes: Vec<QueueNode>,
     /// The queue of each user.

@@ -37,8 +37,8 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use super::cycle::{
-    Member, MemberRank, Millionths, ONE, QueueAt, QueueFile, QueueView, ROOT, Ratio, Scheduler, SettingTable, Walk,
-    ordered, parse,
+    Member, MemberRank, Millionths, QueueAt, QueueFile, QueueView, ROOT, Ratio, Scheduler, SettingTable, Walk, ordered,
+    parse,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
