@@ -136,8 +136,8 @@ impl Armada {
     }
 
     /// Returns the cost of these amounts as a part of [`WHOLE`].
-    fn part(&self, amounts: Resources<u128>, capacity: &Resources) -> u128 {
-        let part = |d: usize| match (amounts[d].min(u128::from(u64::MAX)), capacity[d]) {
+    fn part(&self, amounts: &Resources, capacity: &Resources) -> u128 {
+        let part = |d: usize| match (u128::from(amounts[d]), capacity[d]) {
             (0, _) => 0,
             (_, 0) => WHOLE,
             (amount, whole) => {
@@ -152,19 +152,12 @@ impl Armada {
 
     /// Returns the active leaves, each with its claim and the part of [`WHOLE`] that it uses.
     fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, QueueClaim, u128)> {
-        let capacity = books.offered();
-        let mut active: Vec<(QueueAt, QueueClaim, u128)> = Vec::new();
-        for leaf in tree.leaves() {
-            let mut wanted = Resources::<u128>::default();
-            for user in &tree.nodes[leaf].users {
-                (0..books.dims()).for_each(|d| wanted[d] += books.wanted(*user, d));
-            }
-            if wanted != Resources::default() {
-                let claim = QueueClaim { weight: tree[leaf].weight, demand: self.part(wanted, capacity) };
-                active.push((leaf, claim, self.part(usage[leaf].map(u128::from), capacity)));
-            }
-        }
-        active
+        let (capacity, requests) = (books.offered(), tree.requests(books));
+        let claim = |leaf: QueueAt| {
+            let claim = QueueClaim { weight: tree[leaf].weight, demand: self.part(&requests[leaf], capacity) };
+            (leaf, claim, self.part(&usage[leaf], capacity))
+        };
+        tree.leaves().filter(|leaf| !requests[*leaf].is_zero()).map(claim).collect()
     }
 
     /// Returns the queues above their shares. Their jobs are reclaimed.

@@ -13,27 +13,28 @@ pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)
 
 /// Implements the order of types by their methods `compare`; values that compare as equal are equal.
 macro_rules! ordered {
-    ($($type:ty),*) => {$(
-        impl Ord for $type {
+    (@ [$($generics:tt)*] $type:ty) => {
+        impl $($generics)* Ord for $type {
             fn cmp(&self, other: &$type) -> std::cmp::Ordering {
                 self.compare(other)
             }
         }
 
-        impl PartialOrd for $type {
+        impl $($generics)* PartialOrd for $type {
             fn partial_cmp(&self, other: &$type) -> Option<std::cmp::Ordering> {
                 Some(self.cmp(other))
             }
         }
 
-        impl PartialEq for $type {
+        impl $($generics)* PartialEq for $type {
             fn eq(&self, other: &$type) -> bool {
                 self.cmp(other).is_eq()
             }
         }
 
-        impl Eq for $type {}
-    )*};
+        impl $($generics)* Eq for $type {}
+    };
+    ($($type:ty),*) => { $(ordered!(@ [] $type);)* };
 }
 
 pub(crate) use ordered;

@@ -102,6 +102,13 @@ impl<'a> Rooms<'a> {
         self.reserve(machine, each, 1).then_some(machine)
     }
 
+    /// Places tasks one by one until one has no room; returns their machines.
+    pub fn place_up_to(&mut self, each: &Resources, most: u32) -> Placements {
+        let mut seats = Placements::new();
+        (0..most).map_while(|_| self.place(each)).for_each(|machine| place_task(&mut seats, machine));
+        seats
+    }
+
     /// Places tasks one by one. For a task without room, `make_room` releases the room of victims and returns a machine with room for the
     /// task. Returns the machines if all tasks have one.
     pub fn place_all(

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use super::rooms::{Placements, Rooms, place_task};
+use super::rooms::{Placements, Rooms};
 use super::tree::{QueueAt, QueueTable, Tree, Waiting};
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -157,6 +157,17 @@ impl<'a, S> Session<'a, S> {
         self.table.lines[queue].values().filter_map(|user| self.next(*user))
     }
 
+    /// Returns the next workloads of all waiting users, queue by queue, as [`Session::waiting`].
+    pub fn all_waiting(&self) -> impl Iterator<Item = Waiting> + '_ {
+        self.table.busy.iter().flat_map(|queue| self.waiting(*queue))
+    }
+
+    /// Records the reason of each user that still waits.
+    pub fn explain(&mut self, reason: impl Fn(&Session<S>, &Waiting) -> Reason) {
+        let reasons: Vec<_> = self.all_waiting().map(|next| (next.user, reason(self, &next))).collect();
+        reasons.into_iter().for_each(|(user, reason)| self.wait(user, reason));
+    }
+
     /// Returns the next workload of a user, without the tasks launched in this cycle.
     pub fn next(&self, user: UserId) -> Option<Waiting> {
         let next = self.table.waiting[user.index()]?;
@@ -299,25 +310,16 @@ impl<'a, S> Session<'a, S> {
     /// Launches a number of tasks of a user's next workload, or all of a gang, on the machines that the placement rule selects.
     pub fn launch(&mut self, next: &Waiting, tasks: u32) {
         let tasks = if next.gang { next.tasks } else { tasks.min(next.tasks) };
-        let mut seats = Placements::new();
-        for _ in 0..tasks {
-            let Some(machine) = self.rooms.place(&next.each) else { break };
-            place_task(&mut seats, machine);
-        }
+        let seats = self.rooms.place_up_to(&next.each, tasks);
         self.start(next, tasks, seats);
     }
 
     /// Launches as many tasks of a user's next workload as have room, up to a limit; of a gang all or none.
     pub fn launch_up_to(&mut self, next: &Waiting, most: u32) {
         let mut rooms = self.trial();
-        let seats = if next.gang {
-            rooms.place_all(&next.each, next.tasks, |_| None)
-        } else {
-            let machines = (0..most.min(next.tasks)).map_while(|_| rooms.place(&next.each));
-            Some(machines.fold(Placements::new(), |mut seats, machine| {
-                place_task(&mut seats, machine);
-                seats
-            }))
+        let seats = match next.gang {
+            true => rooms.place_all(&next.each, next.tasks, |_| None),
+            false => Some(rooms.place_up_to(&next.each, most.min(next.tasks))),
         };
         if let Some(seats) = seats.filter(|seats| !seats.is_empty()) {
             self.launch_on(next, seats);

@@ -138,17 +138,23 @@ impl<S> Tree<S> {
         self.path(queue).for_each(|at| change_amounts(&mut totals[at], amount, more));
     }
 
+    /// Returns the total of each node: its own amount, and those of all its descendants.
+    pub fn totals<T: Copy>(&self, own: impl FnMut(QueueAt) -> T, add: impl Fn(T, T) -> T) -> Vec<T> {
+        let mut totals: Vec<T> = (0..self.nodes.len()).map(own).collect();
+        for at in self.upwards().into_iter().filter(|at| *at != ROOT) {
+            let parent = self.nodes[at].parent;
+            totals[parent] = add(totals[parent], totals[at]);
+        }
+        totals
+    }
+
     /// Returns the allocation and pending demand of the users of each node and its descendants. A sum above `u64::MAX` becomes `u64::MAX`.
     pub fn requests(&self, books: &Books) -> Vec<Resources> {
-        let mut requests = vec![Resources::ZERO; self.nodes.len()];
-        for at in self.upwards() {
-            let QueueNode { users, children, .. } = &self.nodes[at];
-            let wanted = |d: usize| users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
-            let own = |d: usize| if d < books.dims() { u64::try_from(wanted(d)).unwrap_or(u64::MAX) } else { 0 };
-            let below = children.iter().map(|child| requests[*child]);
-            requests[at] = below.fold(Resources::from_fn(own), Resources::saturating_add);
-        }
-        requests
+        let own = |at: QueueAt| {
+            let wanted = |d: usize| self.nodes[at].users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
+            Resources::from_fn(|d| if d < books.dims() { u64::try_from(wanted(d)).unwrap_or(u64::MAX) } else { 0 })
+        };
+        self.totals(own, Resources::saturating_add)
     }
 
     /// Returns the setting of a queue, or that of its nearest ancestor that has one.

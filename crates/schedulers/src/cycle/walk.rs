@@ -4,6 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
+use super::ordered;
 use super::session::Session;
 use super::tree::{QueueAt, ROOT, Tree, Waiting};
 use plimsoll_base::units::UserId;
@@ -36,25 +37,13 @@ struct Placed<K> {
     member: Member,
 }
 
-impl<K: Ord> Ord for Placed<K> {
-    fn cmp(&self, other: &Placed<K>) -> Ordering {
+impl<K: Ord> Placed<K> {
+    fn compare(&self, other: &Placed<K>) -> Ordering {
         self.place.cmp(&other.place)
     }
 }
 
-impl<K: Ord> PartialOrd for Placed<K> {
-    fn partial_cmp(&self, other: &Placed<K>) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K: Ord> PartialEq for Placed<K> {
-    fn eq(&self, other: &Placed<K>) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<K: Ord> Eq for Placed<K> {}
+ordered!(@ [<K: Ord>] Placed<K>);
 
 /// The members of a cycle in a heap per node. When a member is served, only the sort keys on the path to it may change.
 ///
@@ -94,11 +83,9 @@ impl<'a, S, K: Ord> Walk<'a, S, K> {
     pub fn new(session: &Session<'a, S>, mut place: impl FnMut(Member) -> K) -> Walk<'a, S, K> {
         let tree = session.tree;
         let mut walk = Walk { tree, heaps: tree.nodes.iter().map(|_| BinaryHeap::new()).collect() };
-        for leaf in session.waiting_queues() {
-            for next in session.waiting(leaf) {
-                let member = Member::User(next.user);
-                walk.heaps[leaf].push(Reverse(Placed { place: place(member), member }));
-            }
+        for next in session.all_waiting() {
+            let member = Member::User(next.user);
+            walk.heaps[next.queue].push(Reverse(Placed { place: place(member), member }));
         }
         for at in tree.upwards() {
             if at != ROOT && !walk.heaps[at].is_empty() {

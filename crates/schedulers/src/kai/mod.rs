@@ -274,21 +274,15 @@ impl Kai {
     }
 
     fn explain(&self, session: &mut Session, shares: Shares) {
-        let mut reasons = Vec::new();
-        for leaf in session.waiting_queues() {
-            for next in session.waiting(leaf) {
-                let entry = WaitingWorkload::new(next, false);
-                let search = VictimSearch { session, shares, rules: &self.rules, entry };
-                let reason = self.forbidden(session, &entry);
-                let other = || match search.may_reclaim() {
-                    _ if session.has_room(&next) => NEXT_CYCLE,
-                    true => NO_VICTIMS,
-                    false => ABOVE_SHARE,
-                };
-                reasons.push((next.user, reason.unwrap_or_else(other)));
-            }
-        }
-        reasons.into_iter().for_each(|(user, reason)| session.wait(user, reason));
+        session.explain(|session, next| {
+            let entry = WaitingWorkload::new(*next, false);
+            let search = VictimSearch { session, shares, rules: &self.rules, entry };
+            self.forbidden(session, &entry).unwrap_or_else(|| match search.may_reclaim() {
+                _ if session.has_room(next) => NEXT_CYCLE,
+                true => NO_VICTIMS,
+                false => ABOVE_SHARE,
+            })
+        });
     }
 }
 

@@ -379,10 +379,7 @@ impl Scheduler for Koordinator {
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
         let runtime = self.runtimes(session.tree, session.books, &session.usage);
-        let mut line: Vec<Waiting> = Vec::new();
-        for queue in session.waiting_queues() {
-            line.extend(session.waiting(queue));
-        }
+        let mut line: Vec<Waiting> = session.all_waiting().collect();
         line.sort_by_key(Waiting::turn);
         let mut first = None;
         for next in line {

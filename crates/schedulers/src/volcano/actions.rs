@@ -244,13 +244,7 @@ impl Cycle<'_, '_, '_> {
         }
         let VolcanoCycle { levels, .. } = self.turn;
         let may_stay = |session: &Session, unit: &Runs| {
-            let need = unit.unit().0;
-            session.tree.path(unit.queue).all(|at| {
-                let within = |d: usize| {
-                    levels.real[at][d].is_none_or(|most| need[d] == 0 || session.usage[at].0[d] + need[d] <= most)
-                };
-                (0..need.len()).all(within)
-            })
+            session.tree.exceeded(|at| &levels.real[at], &session.usage, unit.queue, &unit.unit()).is_none()
         };
         let Rules { pending_preempts, below_reclaims, .. } = self.volcano().rules;
         match pending_preempts || below_reclaims {
@@ -409,29 +403,23 @@ impl Cycle<'_, '_, '_> {
     /// Records the reasons of the jobs that still wait.
     pub fn explain(&mut self) {
         let now = self.now();
-        let mut reasons = Vec::new();
-        for leaf in self.session.waiting_queues() {
-            let overused = self.volcano().quotas.is_overused(self.turn.levels, &now.usage, leaf);
-            for next in self.session.waiting(leaf) {
-                let requester = self.turn.requester(&self.tasks, next);
-                if self.promised.iter().any(|requester| requester.next.user == next.user) {
-                    reasons.push((next.user, PROMISED));
-                    continue;
-                }
-                let reason = match self.forbids(&now, &requester) {
-                    Some(excess @ Excess { queue, resource, .. })
-                        if self.turn.levels.real[queue][resource]
-                            .is_some_and(|most| now.usage[queue].0[resource] + requester.need().0[resource] > most) =>
-                    {
-                        excess.reason()
-                    }
-                    Some(_) => NOT_DESERVED,
-                    None if overused => OVERUSED,
-                    None => NO_VICTIMS,
-                };
-                reasons.push((next.user, reason));
+        let Cycle { turn, session, tasks, promised } = self;
+        session.explain(|session, next| {
+            if promised.iter().any(|requester| requester.next.user == next.user) {
+                return PROMISED;
             }
-        }
-        reasons.into_iter().for_each(|(user, reason)| self.session.wait(user, reason));
+            let (quotas, levels, need) = (&turn.volcano.quotas, turn.levels, turn.requester(tasks, *next).need());
+            match quotas.forbids(session.tree, levels, &now.usage, next.queue, &need) {
+                Some(excess @ Excess { queue, resource, .. })
+                    if levels.real[queue][resource]
+                        .is_some_and(|most| now.usage[queue].0[resource] + need.0[resource] > most) =>
+                {
+                    excess.reason()
+                }
+                Some(_) => NOT_DESERVED,
+                None if quotas.is_overused(levels, &now.usage, next.queue) => OVERUSED,
+                None => NO_VICTIMS,
+            }
+        });
     }
 }

@@ -177,9 +177,7 @@ impl YarnCapacity {
     /// Starts containers that fit; returns whether the cycle continues.
     fn assign(&self, session: &mut Session, limits: &Limits) -> bool {
         let calculator = self.calculator(session.books);
-        let queues = session.waiting_queues();
-        let members = queues.iter().flat_map(|queue| session.waiting(*queue)).map(|next| next.user);
-        let members: Vec<UserId> = members.collect();
+        let members: Vec<UserId> = session.all_waiting().map(|next| next.user).collect();
         let place = |session: &Session, member: Member| self.place(session, limits, member);
         Walk::serve(session, place, |session, next| {
             let above = limits.above_max(session, next.queue, &next.need());

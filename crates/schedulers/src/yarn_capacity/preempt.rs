@@ -3,14 +3,14 @@
 //! The plain rule preempts a part of each queue's excess over its ideal assignment, wherever the containers run. The guarded rule preempts
 //! only if a waiting container then fits on one machine, and starts it there.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use super::super::cycle::{ONE, QueueAt, Runs};
 use super::YarnCapacity;
 use super::amounts::{NONE, capped_sum, part, signed};
 use super::ideal::{Rules, Temp};
 use super::limits::{Limits, Session, reclaimable};
-use plimsoll_base::units::{MachineId, Resources, UserId};
+use plimsoll_base::units::{Resources, UserId};
 
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
 
@@ -72,19 +72,15 @@ impl YarnCapacity {
         if calculator.is_more(&capped_sum(of.used, signed(&need)), &of.ideal) {
             return false;
         }
-        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
-        for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
+        let beyond_ideal = |leaf: &QueueAt| {
             let mut obtain = temps[*leaf].excess;
-            for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
+            session.units(*leaf).take_while(move |unit| {
                 obtain -= signed(&unit.unit());
-                if calculator.is_more(&NONE, &obtain) {
-                    break;
-                }
-                for (machine, _) in session.seats_of(&unit) {
-                    machines.entry(machine).or_default().push(unit);
-                }
-            }
-        }
+                !calculator.is_more(&NONE, &obtain)
+            })
+        };
+        let others = over.iter().filter(|leaf| **leaf != next.queue);
+        let mut machines = session.by_machine(others.flat_map(beyond_ideal));
         let (mut victims, mut gangs): (Vec<Runs>, HashSet<u64>) = Default::default();
         let seats = session.trial().place_all(&next.each, next.together(), |rooms| {
             let (machine, taken) = machines.iter_mut().find_map(|(machine, units)| {
@@ -114,31 +110,26 @@ impl YarnCapacity {
 
     fn temps(&self, session: &Session, limits: &Limits) -> Vec<Temp> {
         let calculator = self.calculator(session.books);
-        let mut temps: Vec<Temp> = Vec::new();
-        for at in 0..session.tree.nodes.len() {
-            temps.push(Temp {
-                used: signed(&session.usage[at]),
-                guaranteed: limits.guaranteed[at],
-                max: limits.max[at],
-                fixed: !reclaimable(session.tree, at),
-                priority: self.priority(session.tree, at),
-                ..Temp::default()
-            });
-        }
-        for at in session.tree.upwards() {
+        let own = |at: QueueAt| {
             let mut pending = Resources::<u128>::default();
             for next in session.waiting(at) {
                 let held = session.held[next.user.index()];
                 let wanted = |d: usize| session.books.wanted(next.user, d).saturating_sub(held[d].into());
                 (0..session.books.dims()).for_each(|d| pending[d] = pending[d].saturating_add(wanted(d)));
             }
-            let own = pending.map(|amount| amount.min(1 << 62) as i128);
-            temps[at].pending = capped_sum(temps[at].pending, own);
-            let parent = session.tree.nodes[at].parent;
-            if parent != at {
-                temps[parent].pending = capped_sum(temps[parent].pending, temps[at].pending);
-            }
-        }
+            pending.map(|amount| amount.min(1 << 62) as i128)
+        };
+        let temp = |(at, pending)| Temp {
+            used: signed(&session.usage[at]),
+            pending,
+            guaranteed: limits.guaranteed[at],
+            max: limits.max[at],
+            fixed: !reclaimable(session.tree, at),
+            priority: self.priority(session.tree, at),
+            ..Temp::default()
+        };
+        let pending = session.tree.totals(own, capped_sum);
+        let mut temps: Vec<Temp> = pending.into_iter().enumerate().map(temp).collect();
         let most = part(calculator.whole, self.settings.per_round.into(), ONE.into());
         Rules { calculator, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
         temps

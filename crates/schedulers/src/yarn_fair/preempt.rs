@@ -25,11 +25,7 @@ impl Shares {
     pub fn new(yarn: &YarnFair, tree: &Tree, books: &Books, active: impl Fn(&UserId) -> bool) -> Shares {
         let mut queues = vec![Resources::ZERO; tree.nodes.len()];
         let mut apps = vec![Resources::ZERO; tree.users.len()];
-        let mut is_active = vec![false; tree.nodes.len()];
-        for at in tree.upwards() {
-            is_active[at] |= tree.nodes[at].users.iter().any(&active);
-            is_active[tree.nodes[at].parent] |= is_active[at];
-        }
+        let is_active = tree.totals(|at| tree.nodes[at].users.iter().any(&active), |one, other| one || other);
         queues[ROOT] = *books.offered();
         for at in tree.downwards() {
             let node = &tree.nodes[at];

@@ -129,9 +129,8 @@ impl YuniKorn {
         own.into_iter().chain(below).min().map(|urgency| urgency - tree[at].priority)
     }
 
+    /// Returns the state of a queue for comparisons, without its pending demand.
     fn queue(&self, tree: &Tree, books: &Books, at: QueueAt, usage: &Resources, urgency: Option<i64>) -> ComparedQueue {
-        let mut pending = Resources::default();
-        self.add_pending(tree, books, at, &mut pending);
         ComparedQueue {
             rule: self.rule,
             priority_first: self.settings.priority,
@@ -140,17 +139,22 @@ impl YuniKorn {
             guaranteed: tree[at].guaranteed,
             max: self.fair_max(tree, books.offered(), at),
             dims: books.dims(),
-            pending,
+            pending: Resources::default(),
             at,
         }
     }
 
-    fn add_pending(&self, tree: &Tree, books: &Books, at: QueueAt, pending: &mut Resources<u128>) {
-        for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
-            let held = books.allocated(*user);
-            (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
-        }
-        tree.nodes[at].children.iter().for_each(|child| self.add_pending(tree, books, *child, pending));
+    /// Returns the pending demand of each queue and its descendants.
+    fn pending(tree: &Tree, books: &Books) -> Vec<Resources<u128>> {
+        let own = |at: QueueAt| {
+            let mut pending = Resources::<u128>::default();
+            for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
+                let held = books.allocated(*user);
+                (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
+            }
+            pending
+        };
+        tree.totals(own, |one, other| one + other)
     }
 
     fn app(&self, tree: &Tree, books: &Books, next: &Waiting, held: &Resources) -> App {
@@ -168,9 +172,12 @@ impl YuniKorn {
         let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
         let urgencies: Vec<Option<i64>> =
             (0..session.tree.nodes.len()).map(|at| self.urgency(session.tree, &first, at)).collect();
-        let queues: Vec<ComparedQueue> = (0..session.tree.nodes.len())
-            .map(|at| self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]))
-            .collect();
+        let compared = |(at, pending): (QueueAt, Resources<u128>)| {
+            let queue = self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]);
+            ComparedQueue { pending, ..queue }
+        };
+        let pending = YuniKorn::pending(session.tree, session.books);
+        let queues: Vec<ComparedQueue> = pending.into_iter().enumerate().map(compared).collect();
         let place = |session: &Session, member: Member| match member {
             Member::Queue(at) => MemberRank::Queue(ComparedQueue { usage: session.usage[at], ..queues[at] }),
             Member::User(user) => match session.next(user) {
@@ -224,9 +231,10 @@ impl Scheduler for YuniKorn {
             return Some(app(&one) < app(&other));
         }
         let first = |at: QueueAt| table.lines.get(at)?.keys().map(|(priority, ..)| *priority).min();
+        let pending = YuniKorn::pending(tree, books);
         let queue = |at: QueueAt| {
             let urgency = self.urgency(tree, &first, at);
-            self.queue(tree, books, at, &table.usage[at], urgency)
+            ComparedQueue { pending: pending[at], ..self.queue(tree, books, at, &table.usage[at], urgency) }
         };
         Some(tree.compare(one.queue, other.queue, |one, other| queue(one).compare(&queue(other))).is_lt())
     }
