@@ -147,7 +147,7 @@ impl VolcanoCycle<'_> {
     /// Returns the hierarchical shares if the order uses them.
     pub fn hierarchy(&self) -> Option<Hierarchy<'_>> {
         let quotas = &self.volcano.quotas;
-        (quotas.plugin == Plugin::Drf).then(|| Hierarchy {
+        (quotas.plugin == Plugin::Drf).then_some(Hierarchy {
             tree: self.tree,
             books: self.books,
             capacity: self.volcano.capacity,
