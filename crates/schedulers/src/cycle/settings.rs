@@ -24,41 +24,25 @@ pub trait SettingValue: Sized {
     fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<Self>;
 }
 
-impl SettingValue for bool {
-    fn read(node: &Node, key: &str, _dims: &[Dim]) -> Result<bool> {
-        queues::truth_value(node, key)
-    }
+/// Implements types of settings by the functions that read their values.
+macro_rules! setting_values {
+    ($($type:ty = $read:expr;)*) => {$(
+        impl SettingValue for $type {
+            fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<$type> {
+                $read(node, key, dims)
+            }
+        }
+    )*};
 }
 
-impl SettingValue for Millionths {
-    fn read(node: &Node, key: &str, _dims: &[Dim]) -> Result<Millionths> {
-        queues::number(node, key)
-    }
-}
-
-impl SettingValue for i64 {
-    fn read(node: &Node, key: &str, _dims: &[Dim]) -> Result<i64> {
-        queues::integer(node, key)
-    }
-}
-
-/// Zero for resources that the file does not name.
-impl SettingValue for Resources {
-    fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<Resources> {
-        Ok(queues::amounts(node, key, dims)?.or_zero())
-    }
-}
-
-impl SettingValue for OptionalAmounts {
-    fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> {
-        queues::amounts(node, key, dims)
-    }
-}
-
-impl SettingValue for Resources<Option<Bound>> {
-    fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<Resources<Option<Bound>>> {
-        queues::bounds(node, key, dims)
-    }
+setting_values! {
+    bool = |node, key, _| queues::truth_value(node, key);
+    Millionths = |node, key, _| queues::number(node, key);
+    i64 = |node, key, _| queues::integer(node, key);
+    // Zero for resources that the file does not name.
+    Resources = |node, key, dims| queues::amounts(node, key, dims).map(OptionalAmounts::or_zero);
+    OptionalAmounts = queues::amounts;
+    Resources<Option<Bound>> = queues::bounds;
 }
 
 impl<T: SettingValue> SettingValue for Option<T> {
@@ -112,7 +96,8 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Declares the settings of queues (`group`) and of the policy (`policy`); see the description of this module.
+/// Declares the settings of queues (`group`) and of the policy (`policy`); see the description of this module. A row is
+/// `FIELD [as "KEY"]: TYPE = DEFAULT, "DESCRIPTION" [, READER];`.
 macro_rules! settings {
     ($(
         $(#[$doc:meta])* $kind:ident struct $table:ident {
@@ -159,3 +144,54 @@ macro_rules! settings {
 }
 
 pub(crate) use settings;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use plimsoll_base::tree::Place;
+    use plimsoll_policies::queues::ONE;
+
+    use super::*;
+
+    settings! {
+        /// Settings of queues.
+        group struct OfQueue {
+            min: Resources = Resources::ZERO, "an amount";
+            half as "part": Millionths = ONE / 2, "a part", within(Millionths::read, |part| *part <= ONE, "at most 1");
+            by_age as "sort": bool = false, "an order", word(&[("fair", false), ("fifo", true)]);
+        }
+        /// Settings of the policy.
+        policy struct OfPolicy {
+            steps: Vec<u8> = vec![1], "a list", words(&[("one", 1), ("two", 2)]);
+        }
+    }
+
+    fn read<T: SettingTable>(text: &str) -> std::result::Result<T, String> {
+        let dims = [Dim::parse("cpu").0, Dim::parse("memory").0];
+        let node = Node::toml(&Place::whole_text(Path::new("queues.toml"), text)).expect("TOML");
+        T::read(&node, &dims).map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn rows_define_keys_defaults_and_readers() {
+        let keys: Vec<(&str, bool)> = KEYS.iter().map(|key| (key.name, key.whole)).collect();
+        assert_eq!(keys, [("min", false), ("part", false), ("sort", false), ("steps", true)]);
+        assert_eq!(pick(KEYS, ["sort", "min"]).map(|key| key.meaning), ["an order", "an amount"]);
+        let usual: OfQueue = read("").expect("no key is required");
+        assert_eq!((usual.min, usual.half, usual.by_age), (Resources::ZERO, ONE / 2, false));
+        let given: OfQueue = read("min = { memory_gib = 2 }\npart = 0.25\nsort = \"fifo\"").expect("accepted");
+        assert_eq!((given.min.0[..2].to_vec(), given.half, given.by_age), (vec![0, 2048], ONE / 4, true));
+        let steps = read("steps = [\"two\", \"one\"]").map(|policy: OfPolicy| policy.steps);
+        assert_eq!(steps, Ok(vec![2, 1]));
+    }
+
+    #[test]
+    fn messages_have_places_and_accepted_values() {
+        let wrong = |text: &str| read::<OfQueue>(text).map(|_| ()).expect_err(text);
+        assert_eq!(wrong("part = 2"), "queues.toml: line 1, column 8: part: 2 is not accepted; expected at most 1");
+        let words = "queues.toml: line 2, column 8: sort: 'lifo' is not accepted; expected \"fair\" or \"fifo\"";
+        assert_eq!(wrong("min = {}\nsort = \"lifo\""), words);
+        assert!(wrong("min = { disk = 1 }").contains("'disk' is no resource here"));
+    }
+}

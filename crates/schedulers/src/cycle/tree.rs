@@ -352,3 +352,68 @@ impl QueueTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Limit(Option<i64>);
+
+    impl SettingTable for Limit {
+        fn read(table: &plimsoll_base::tree::Node, _dims: &[Dim]) -> Result<Limit> {
+            let limit = table.get("priority").map(|entry| plimsoll_policies::queues::integer(&entry.node, "priority"));
+            limit.transpose().map(Limit)
+        }
+    }
+
+    /// The nodes 1 to 5: d, b below d, a below b, c below d, e.
+    fn tree() -> Tree<Limit> {
+        let groups = [
+            ("d", "root", "priority = 7"),
+            ("b", "d", ""),
+            ("a", "b", "priority = 2"),
+            ("c", "d", ""),
+            ("e", "root", ""),
+        ];
+        let text =
+            groups.map(|(name, parent, key)| format!("[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\n{key}\n"));
+        let keys = [plimsoll_policies::QueueKey::group("priority", "")];
+        let file = QueueFile::parse(Path::new("queues.toml"), &text.concat(), &keys).expect("queues");
+        Tree::new(&file, &[]).expect("a tree")
+    }
+
+    #[test]
+    fn settings_are_those_of_the_nearest_queue() {
+        let tree = tree();
+        assert_eq!((tree[3].0, tree[2].0), (Some(2), None));
+        let nearest: Vec<Option<i64>> = (0..6).map(|at| tree.nearest(at, |limit| limit.0)).collect();
+        assert_eq!(nearest, [None, Some(7), Some(7), Some(2), Some(7), None]);
+    }
+
+    #[test]
+    fn totals_and_changes_reach_all_ancestors() {
+        let tree = tree();
+        assert_eq!(tree.totals(|at| 1 << at, |one, other| one + other), [63, 30, 12, 8, 16, 32]);
+        let mut usage = vec![Resources::ZERO; 6];
+        tree.change(&mut usage, 3, &Resources::uniform(2), true);
+        tree.change(&mut usage, 4, &Resources::uniform(1), true);
+        assert_eq!(usage.iter().map(|amounts| amounts[0]).collect::<Vec<u64>>(), [3, 3, 2, 2, 1, 0]);
+        let limits: Vec<_> = [9, 4, 9, 9, 9, 9].map(|most| Resources::uniform(Some(most))).to_vec();
+        let excess = tree.exceeded(|at| &limits[at], &usage, 3, &Resources::uniform(5)).expect("above the limit of d");
+        assert_eq!((excess.queue, excess.resource, excess.amount), (1, 0, 4));
+    }
+
+    #[test]
+    fn queues_are_compared_under_the_common_ancestor() {
+        let tree = tree();
+        assert_eq!((tree.siblings(3, 4), tree.siblings(3, 5), tree.siblings(2, 3)), ((2, 4), (1, 5), (2, 3)));
+        assert_eq!(tree.compare(4, 3, |one, other| one.cmp(&other)), Ordering::Greater);
+        assert_eq!(tree.leaves().collect::<Vec<QueueAt>>(), [3, 4, 5]);
+        assert!(tree.is_within(3, 1) && !tree.is_within(4, 2));
+        // By name: a, b, c, d, e, root.
+        assert_eq!((0..6).map(|at| tree.name_rank(at)).collect::<Vec<usize>>(), [5, 3, 1, 0, 2, 4]);
+    }
+}
