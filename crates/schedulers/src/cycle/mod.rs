@@ -17,7 +17,7 @@ mod walk;
 pub use plimsoll_policies::queues::{Bound, ONE, OptionalAmounts, QueueFile};
 pub(crate) use ratio::ordered;
 pub use ratio::{Ratio, compare_parts};
-pub use rooms::{Placements, Rooms, place_task};
+pub use rooms::{Placements, Rooms, Solution, place_task};
 pub use session::{Runs, Session, change_amounts};
 pub(crate) use settings::settings;
 pub use settings::{Millionths, SettingTable, SettingValue, pick, within, word, words};

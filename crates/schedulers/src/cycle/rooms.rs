@@ -11,6 +11,14 @@ use plimsoll_sim::policy::RunningView;
 /// The machines of tasks that start together, and the number of tasks on each.
 pub type Placements = Vec<(MachineId, u32)>;
 
+/// Victims, and the machines of the tasks that start in their room.
+pub struct Solution {
+    /// The victims: single tasks and gangs.
+    pub victims: Vec<Runs>,
+    /// The machines of the tasks that start.
+    pub seats: Placements,
+}
+
 /// The free amounts of machines at some point of a cycle. A copy is a trial placement without effect.
 #[derive(Clone)]
 pub struct Rooms<'a> {

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use super::rooms::{Placements, Rooms};
+use super::rooms::{Placements, Rooms, Solution};
 use super::tree::{QueueAt, QueueTable, Tree, Waiting};
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -364,6 +364,12 @@ impl<'a, S> Session<'a, S> {
         let cause = by.map(|user| Cause { user, rule });
         self.decided.evictions.push(Evicted { runs: *runs, count, cause });
         self.change_runs(runs, count, true);
+    }
+
+    /// Launches tasks of a user's next workload in the room of victims, which are stopped under a rule.
+    pub fn displace(&mut self, next: &Waiting, Solution { victims, seats }: Solution, rule: &'static str) {
+        victims.iter().for_each(|unit| self.evict(unit, unit.count, Some(next.user), rule));
+        self.launch_on(next, seats);
     }
 
     /// Records running tasks as stopped, or as running again.

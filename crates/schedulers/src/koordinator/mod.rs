@@ -33,7 +33,7 @@ use std::cmp::Reverse;
 
 use super::cycle::{
     self, Millionths, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueView, ROOT, Runs, Scheduler,
-    SettingTable, SettingValue, Waiting, parse, place_task, settings,
+    SettingTable, SettingValue, Solution, Waiting, parse, place_task, settings,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::tree::Node;
@@ -291,10 +291,7 @@ impl Koordinator {
             };
             place_task(&mut seats, machine);
         }
-        for unit in gone {
-            session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
-        }
-        session.launch_on(next, seats);
+        session.displace(next, Solution { victims: gone, seats }, IN_GROUP);
         true
     }
 

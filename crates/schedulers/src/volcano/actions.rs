@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{Excess, Placements, QueueAt, Rooms, Runs, Waiting, change_amounts, place_task};
+use super::super::cycle::{Excess, Placements, QueueAt, Rooms, Runs, Solution, Waiting, change_amounts, place_task};
 use super::jobs::{CycleAllocations, JobRank, Requester, VolcanoCycle};
 use super::queues::{Plugin, Session};
 use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano};
@@ -20,12 +20,6 @@ pub enum Action {
     Allocate,
     Preempt,
     Reclaim,
-}
-
-/// Victims, and the machines of the tasks that start in their room.
-struct Solution {
-    victims: Vec<Runs>,
-    seats: Placements,
 }
 
 const BY_RECLAIM: &str = "reclaim: a job of another queue lacks tasks to run";

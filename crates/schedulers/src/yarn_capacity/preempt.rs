@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::super::cycle::{ONE, QueueAt, Runs};
+use super::super::cycle::{ONE, QueueAt, Runs, Solution};
 use super::YarnCapacity;
 use super::amounts::{NONE, capped_sum, part, signed};
 use super::ideal::{Rules, Temp};
@@ -102,8 +102,7 @@ impl YarnCapacity {
             Some(machine)
         });
         let Some(seats) = seats.filter(|_| !victims.is_empty()) else { return false };
-        victims.iter().for_each(|unit| session.evict(unit, unit.count, Some(by), TOWARDS_IDEAL));
-        session.launch_on(&next, seats);
+        session.displace(&next, Solution { victims, seats }, TOWARDS_IDEAL);
         session.spare(|session, unit| limits.above_max(session, unit.queue, &unit.unit()).is_none());
         true
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{ONE, Placements, QueueAt, ROOT, Runs, Waiting};
+use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Solution, Waiting};
 use super::shares::{Claim, shares};
 use super::{QueueState, Session, Tree, YarnFair};
 use plimsoll_base::units::{MachineId, Resources, UserId};
@@ -56,12 +56,6 @@ impl Shares {
 struct Starved {
     next: Waiting,
     lacks: Resources,
-}
-
-/// Victims, and the machines of the containers that start in their room.
-struct Solution {
-    victims: Vec<Runs>,
-    seats: Placements,
 }
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
@@ -166,11 +160,8 @@ impl YarnFair {
                 if self.above_max(session, next.queue, &next.need()).is_some() {
                     break;
                 }
-                let Some(Solution { victims, seats }) = self.solve(session, &fair, &by_machine, &next) else { break };
-                for runs in victims {
-                    session.evict(&runs, runs.count, Some(next.user), FOR_STARVED);
-                }
-                session.launch_on(&next, seats);
+                let Some(solution) = self.solve(session, &fair, &by_machine, &next) else { break };
+                session.displace(&next, solution, FOR_STARVED);
             }
         }
         session.spare(|session, unit| self.above_max(session, unit.queue, &unit.unit()).is_none());
