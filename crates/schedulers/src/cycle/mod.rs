@@ -20,7 +20,7 @@ pub use ratio::{Ratio, compare_parts};
 pub use rooms::{Placements, Rooms, Solution, place_task};
 pub use session::{Runs, Session, change_amounts};
 pub(crate) use settings::settings;
-pub use settings::{Millionths, SettingTable, SettingValue, pick, within, word, words};
+pub use settings::{Millionths, SettingTable, SettingValue, within, without, word, words};
 pub use tree::{Excess, QueueAt, QueueTable, ROOT, Tree, Waiting};
 pub use walk::{Member, MemberRank, Walk};
 

@@ -1,6 +1,6 @@
 //! The settings of queues and of policies, declared in tables.
 //!
-//! [`settings!`] has a row per key of a file of queues: the field, the key if it has another name (`as`), the type with its unit, the
+//! `settings!` has a row per key of a file of queues: the field, the key if it has another name (`as`), the type with its unit, the
 //! default, the description, and the reader if the type accepts more values than the setting. Derived from the rows: the struct with its
 //! defaults, the reader of a table, and the keys with descriptions (`KEYS`) for messages and listings.
 
@@ -74,18 +74,22 @@ pub fn within<T>(
     }
 }
 
-/// Returns the keys with these names, in this order. The compiler reports a name that is no key.
-pub const fn pick<const N: usize>(keys: &[QueueKey], names: [&str; N]) -> [QueueKey; N] {
-    let (mut picked, mut at) = ([keys[0]; N], 0);
-    while at < N {
-        let mut key = 0;
-        while !is_same(keys[key].name.as_bytes(), names[at].as_bytes()) {
-            key += 1;
+/// Returns the keys except those with these names. The compiler reports a name that is no key, and a wrong number of keys.
+pub const fn without<const N: usize>(keys: &[QueueKey], names: &[&str]) -> [QueueKey; N] {
+    let (mut kept, mut count, mut at) = ([keys[0]; N], 0, 0);
+    while at < keys.len() {
+        let mut name = 0;
+        while name < names.len() && !is_same(keys[at].name.as_bytes(), names[name].as_bytes()) {
+            name += 1;
         }
-        picked[at] = keys[key];
+        if name == names.len() {
+            kept[count] = keys[at];
+            count += 1;
+        }
         at += 1;
     }
-    picked
+    assert!(count == N && count + names.len() == keys.len());
+    kept
 }
 
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
@@ -177,7 +181,7 @@ mod tests {
     fn rows_define_keys_defaults_and_readers() {
         let keys: Vec<(&str, bool)> = KEYS.iter().map(|key| (key.name, key.whole)).collect();
         assert_eq!(keys, [("min", false), ("part", false), ("sort", false), ("steps", true)]);
-        assert_eq!(pick(KEYS, ["sort", "min"]).map(|key| key.meaning), ["an order", "an amount"]);
+        assert_eq!(without(KEYS, &["part", "steps"]).map(|key| key.meaning), ["an amount", "an order"]);
         let usual: OfQueue = read("").expect("no key is required");
         assert_eq!((usual.min, usual.half, usual.by_age), (Resources::ZERO, ONE / 2, false));
         let given: OfQueue = read("min = { memory_gib = 2 }\npart = 0.25\nsort = \"fifo\"").expect("accepted");

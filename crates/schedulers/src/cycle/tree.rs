@@ -130,7 +130,7 @@ impl<S> Tree<S> {
         queue: QueueAt,
         need: &Resources,
     ) -> Option<Excess> {
-        self.path(queue).find_map(|at| Excess::of(at, limit(at), &usage[at], need))
+        self.path(queue).find_map(|at| Excess::from_limit(at, limit(at), &usage[at], need))
     }
 
     /// Adds an amount to the totals of a queue and its ancestors, or subtracts it, down to 0.
@@ -238,7 +238,12 @@ pub struct Excess {
 
 impl Excess {
     /// Returns the first excess of `usage` with `need`; see [`Resources::exceeded`].
-    pub fn of(queue: QueueAt, limit: &Resources<Option<u64>>, usage: &Resources, need: &Resources) -> Option<Excess> {
+    pub fn from_limit(
+        queue: QueueAt,
+        limit: &Resources<Option<u64>>,
+        usage: &Resources,
+        need: &Resources,
+    ) -> Option<Excess> {
         limit.exceeded(usage, need).map(|(resource, amount)| Excess { queue, resource, amount })
     }
 

@@ -153,7 +153,7 @@ impl Cycle<'_, '_, '_> {
 
     fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<Excess> {
         let leaf = requester.next.queue;
-        Excess::of(leaf, &self.turn.levels.real[leaf], &now.usage[leaf], &requester.need())
+        Excess::from_limit(leaf, &self.turn.levels.real[leaf], &now.usage[leaf], &requester.need())
     }
 
     /// Starts jobs that lack tasks to run in the room of other jobs of their queue.

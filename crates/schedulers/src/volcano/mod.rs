@@ -60,7 +60,7 @@ mod queues;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Millionths, QueueFile, QueueView, ROOT, Scheduler, SettingTable, parse, pick};
+use super::cycle::{Millionths, QueueFile, QueueView, ROOT, Scheduler, SettingTable, parse, without};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
@@ -93,10 +93,7 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
             "the room of victims must suffice without idle room, and is available to all once they have left (volcano issue 1661)",
         ),
     ],
-    keys: &pick(
-        KEYS,
-        ["weight", "min_available", "reclaimable", "order", "actions", "gang_preemptable", "drf_preemptable"],
-    ),
+    keys: &without::<7>(KEYS, &["deserved", "guarantee", "capability", "priority"]),
     read: |given| read(Plugin::Drf, given),
 };
 
@@ -126,21 +123,7 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
         ("1619", "a first tier without victims ends the search (volcano issue 1619)"),
         ("3869", "every waiting job reclaims while its queue is below its deserved amount (volcano issue 3869)"),
     ],
-    keys: &pick(
-        KEYS,
-        [
-            "weight",
-            "guarantee",
-            "capability",
-            "priority",
-            "min_available",
-            "reclaimable",
-            "order",
-            "actions",
-            "gang_preemptable",
-            "drf_preemptable",
-        ],
-    ),
+    keys: &without::<10>(KEYS, &["deserved"]),
     read: |given| read(Plugin::Proportion, given),
 };
 
@@ -164,21 +147,7 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
         ("390", "gang alone selects the victims if it finds any, and every waiting job preempts (volcano issue 390)"),
         ("3729", "every waiting job reclaims while its queue is below its deserved amount (volcano issue 3729)"),
     ],
-    keys: &pick(
-        KEYS,
-        [
-            "deserved",
-            "guarantee",
-            "capability",
-            "priority",
-            "min_available",
-            "reclaimable",
-            "order",
-            "actions",
-            "gang_preemptable",
-            "drf_preemptable",
-        ],
-    ),
+    keys: &without::<10>(KEYS, &["weight"]),
     read: |given| read(Plugin::Capacity, given),
 };
 

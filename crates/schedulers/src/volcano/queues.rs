@@ -261,7 +261,7 @@ impl Quotas {
             Plugin::Drf => None,
             // The version with issue 1083 limits only whole queues, in `is_overused`.
             Plugin::Proportion if self.weightless => None,
-            Plugin::Proportion => Excess::of(leaf, &levels.deserved[leaf].map(Some), &usage[leaf], need),
+            Plugin::Proportion => Excess::from_limit(leaf, &levels.deserved[leaf].map(Some), &usage[leaf], need),
             Plugin::Capacity => {
                 let limit = |at: QueueAt| if at == ROOT { &Resources::NONE } else { &levels.real[at] };
                 tree.exceeded(limit, usage, leaf, need)

@@ -28,7 +28,8 @@ settings! {
         only_memory as "resources": bool = false,
             "how amounts are compared: dominant (usual), memory", word(&[("dominant", false), ("memory", true)]);
         by_priority as "ordering": bool = false,
-            "utilization (usual), priority-utilization", word(&[("utilization", false), ("priority-utilization", true)]);
+            "utilization (usual), priority-utilization",
+            word(&[("utilization", false), ("priority-utilization", true)]);
         minimum_allocation: OptionalAmounts = Resources::NONE,
             "the smallest container; user limits are multiples of it (one unit of each resource)";
         preemption: bool = true, "false: no preemption";
