@@ -49,8 +49,8 @@ mod values;
 /// Files of queues, and the functions that read their values.
 pub mod queues {
     pub use super::queue_file::{
-        Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, choice, choices, integer, list, name,
-        number, truth,
+        Bound, ONE, OptionalAmounts, QueueEntry, QueueFile, QueueKey, amounts, bounds, choice, integer, list, name,
+        number, truth, truth_value, word, words,
     };
 }
 

@@ -217,52 +217,6 @@ impl QueueFile {
         let users = self.users.iter().map(|(user, at)| (*at, user.as_str()));
         Owners::new(users, self.groups.iter().position(|group| group.default))
     }
-
-    /// Returns the amounts of a group under a key, if there are any. Errors: the value has no amounts, or names resources that the run does
-    /// not have.
-    pub fn amounts(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<OptionalAmounts>> {
-        self.groups[at].table.get(key).map(|entry| amounts(&entry.node, key, dims)).transpose()
-    }
-
-    /// Returns the amounts of a group under a key, any of which may be `"unlimited"`. Errors: as [`QueueFile::amounts`].
-    pub fn bounds(&self, at: usize, key: &str, dims: &[Dim]) -> Result<Option<Resources<Option<Bound>>>> {
-        let Some(entry) = self.groups[at].table.get(key) else { return Ok(None) };
-        let mut bounds = Resources::uniform(None);
-        for entry in table(&entry.node, key, "resources, such as { cpu = 2 }")? {
-            let (at, scale) = resource(entry, key, dims)?;
-            let path = format!("{key}.{}", entry.key);
-            bounds[at] = Some(match entry.node.text() {
-                Some(UNLIMITED) => Bound::Unlimited,
-                _ => Bound::Amount(amount(entry, &path, scale, "an amount of at least 0 or \"unlimited\"")?),
-            });
-        }
-        Ok(Some(bounds))
-    }
-
-    /// Returns the weight of a group in millionths, 1 by default. Errors: the weight is not a number of at least 0.
-    pub fn weight(&self, at: usize) -> Result<u64> {
-        Ok(self.number(at, "weight")?.unwrap_or(ONE))
-    }
-
-    /// Returns a number of a group, at least 0, in millionths. Errors: another value.
-    pub fn number(&self, at: usize, key: &str) -> Result<Option<u64>> {
-        self.groups[at].table.get(key).map(|entry| number(&entry.node, key)).transpose()
-    }
-
-    /// Returns a whole number of a group. Errors: another value.
-    pub fn integer(&self, at: usize, key: &str) -> Result<Option<i64>> {
-        self.groups[at].table.get(key).map(|entry| integer(&entry.node, key)).transpose()
-    }
-
-    /// Returns a truth value of a group. Errors: another value.
-    pub fn truth(&self, at: usize, key: &str) -> Result<Option<bool>> {
-        truth(&self.groups[at].table, key)
-    }
-
-    /// Returns the value of a group that is one of these words. Errors: another value.
-    pub fn choice<T: Copy>(&self, at: usize, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
-        choice(&self.groups[at].table, key, all)
-    }
 }
 
 /// Returns the names of the keys of groups, or of `[policy]`, without duplicates.
@@ -302,7 +256,7 @@ pub fn name<'n>(node: &'n Node, what: &str) -> Result<&'n str> {
     })
 }
 
-/// Reads amounts of resources that the run has. Errors: as [`QueueFile::amounts`].
+/// Reads amounts of resources that the run has. Errors: the value has no amounts, or names resources that the run does not have.
 pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> {
     let mut amounts = OptionalAmounts::NONE;
     for entry in table(node, key, "resources, such as { cpu = 2 }")? {
@@ -310,6 +264,20 @@ pub fn amounts(node: &Node, key: &str, dims: &[Dim]) -> Result<OptionalAmounts> 
         amounts[at] = Some(amount(entry, &format!("{key}.{}", entry.key), scale, "an amount of at least 0")?);
     }
     Ok(amounts)
+}
+
+/// Reads amounts, any of which may be `"unlimited"`. Errors: as [`amounts`].
+pub fn bounds(node: &Node, key: &str, dims: &[Dim]) -> Result<Resources<Option<Bound>>> {
+    let mut bounds = Resources::uniform(None);
+    for entry in table(node, key, "resources, such as { cpu = 2 }")? {
+        let (at, scale) = resource(entry, key, dims)?;
+        let path = format!("{key}.{}", entry.key);
+        bounds[at] = Some(match entry.node.text() {
+            Some(UNLIMITED) => Bound::Unlimited,
+            _ => Bound::Amount(amount(entry, &path, scale, "an amount of at least 0 or \"unlimited\"")?),
+        });
+    }
+    Ok(bounds)
 }
 
 /// Returns the index of an entry's resource among those of the run, and the base units per unit of the file. Errors: an unknown resource.
@@ -348,30 +316,34 @@ pub fn integer(node: &Node, key: &str) -> Result<i64> {
 
 /// Reads a truth value under a key, if the key is present.
 pub fn truth(table: &Node, key: &str) -> Result<Option<bool>> {
-    table.get(key).map(|entry| values::truth(key, &entry.node)).transpose()
+    table.get(key).map(|entry| truth_value(&entry.node, key)).transpose()
+}
+
+/// Reads a truth value.
+pub fn truth_value(node: &Node, key: &str) -> Result<bool> {
+    values::truth(key, node)
 }
 
 /// Reads one of several words under a key, if the key is present.
 pub fn choice<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<T>> {
-    let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    choice_of(table, key, &names.join(" or "), |node| {
-        all.iter().find(|(name, _)| node.text() == Some(name)).map(|(_, value)| *value)
-    })
+    table.get(key).map(|entry| word(&entry.node, key, all)).transpose()
 }
 
-fn choice_of<T>(table: &Node, key: &str, expected: &str, read: impl Fn(&Node) -> Option<T>) -> Result<Option<T>> {
-    let Some(Entry { node, .. }) = table.get(key) else { return Ok(None) };
-    match read(node) {
-        Some(value) => Ok(Some(value)),
-        None => Err(refused(key, node, expected)),
-    }
+/// Reads one of several words.
+pub fn word<T: Copy>(node: &Node, key: &str, all: &[(&str, T)]) -> Result<T> {
+    find_word(node, all).ok_or_else(|| refused(key, node, &quoted(all, " or ")))
 }
 
-/// Reads a list of such words under a key, if the key is present.
-pub fn choices<T: Copy>(table: &Node, key: &str, all: &[(&str, T)]) -> Result<Option<Vec<T>>> {
-    let names: Vec<String> = all.iter().map(|(name, _)| format!("\"{name}\"")).collect();
-    choice_of(table, key, &format!("a list of {}", names.join(" and ")), |node| {
-        let word = |item: &Node| all.iter().find(|(name, _)| item.text() == Some(name)).map(|(_, value)| *value);
-        node.list()?.iter().map(word).collect()
-    })
+/// Reads a list of such words.
+pub fn words<T: Copy>(node: &Node, key: &str, all: &[(&str, T)]) -> Result<Vec<T>> {
+    let found = node.list().and_then(|items| items.iter().map(|item| find_word(item, all)).collect());
+    found.ok_or_else(|| refused(key, node, &format!("a list of {}", quoted(all, " and "))))
+}
+
+fn find_word<T: Copy>(node: &Node, all: &[(&str, T)]) -> Option<T> {
+    all.iter().find(|(name, _)| node.text() == Some(name)).map(|(_, value)| *value)
+}
+
+fn quoted<T>(all: &[(&str, T)], separator: &str) -> String {
+    all.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(separator)
 }

@@ -1,8 +1,8 @@
 //! Production schedulers as policies, and the catalogue of all built-in policies.
 //!
-//! A scheduler decides in cycles over a tree of queues. It implements `Scheduler` (`cycle/`), and a static [`PolicyRow`] declares it. To
-//! add one, write a folder with its row, add the row to the list in this file, and add a row to `docs/policies.md`. The command line and
-//! every generic test find it through [`BUILT_IN`].
+//! A scheduler decides in cycles over a tree of queues. It implements `Scheduler` (`cycle/`), declares the settings of queues in a table
+//! (`settings!`), and is declared by a static [`PolicyRow`]. To add one, write a folder with its row, add the row to the list in this file,
+//! and add a row to `docs/policies.md`. The command line and every generic test find it through [`BUILT_IN`].
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -26,10 +26,14 @@ mod shares;
 
 use std::collections::BTreeMap;
 
-use super::cycle::{Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, Ratio, Scheduler, Session, Tree, number};
-use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Setup, Status};
+use super::cycle::{
+    self, Millionths, ONE, QueueAt, QueueFile, QueueView, Ratio, Scheduler, SettingTable, parse, settings,
+};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::Node;
+use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
+use plimsoll_policies::queues::number;
+use plimsoll_policies::{PolicyRow, RankOrder, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use round::Round;
@@ -57,20 +61,25 @@ pub static ROW: PolicyRow = PolicyRow {
             "an evicted job whose room another one takes may still run if it is early in the order (armada pull request 5071)",
         ),
     ],
-    keys: &[
-        QueueKey::group("weight", "the divisor of its cost: one over Armada's priority factor"),
-        QueueKey::policy("protected_fraction", "a queue below this part of its share keeps its running tasks (1)"),
-        QueueKey::policy(
-            "multipliers",
-            "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }",
-        ),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Armada::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, Armada::new),
 };
+
+settings! {
+    /// The settings of a queue.
+    group struct Settings {
+        weight: Millionths = ONE, "the divisor of its cost: one over Armada's priority factor";
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        protected_fraction: Millionths = ONE, "a queue below this part of its share keeps its running tasks (1)";
+        multipliers: Resources = Resources::uniform(ONE),
+            "a number for each resource that counts more or less (1): { cpu = 1, gpu = 2 }", multipliers;
+    }
+}
+
+type Tree = cycle::Tree<Settings>;
+type Session<'a> = cycle::Session<'a, Settings>;
 
 /// The fault that a variant reproduces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,60 +92,38 @@ enum Fault {
 }
 
 struct Armada {
-    /// The weight of each node, in millionths.
-    weights: Vec<u64>,
-    protected: u64,
-    multipliers: Resources,
+    settings: PolicySettings,
     fault: Fault,
-    /// The position of each node in the order of names.
-    named: Vec<usize>,
+}
+
+/// Reads a number for each resource, in millionths.
+fn multipliers(node: &Node, key: &str, dims: &[Dim]) -> Result<Resources> {
+    let mut multipliers = Resources::uniform(ONE);
+    let wrong = || node.place.wrong(key, "expected numbers by resource, such as { gpu = 2 }");
+    for one in node.table().ok_or_else(wrong)? {
+        let at = dims.iter().position(|dim| dim.name == one.key).ok_or_else(|| {
+            let names: Vec<&str> = dims.iter().map(|dim| dim.name.as_str()).collect();
+            let problem = format!("'{}' is no resource here; expected {}", one.key, names.join(" or "));
+            one.place.wrong(key, problem)
+        })?;
+        multipliers[at] = number(&one.node, key)?;
+    }
+    Ok(multipliers)
 }
 
 impl Armada {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Armada> {
-        let mut weights = vec![ONE];
-        for at in 0..file.groups.len() {
-            weights.push(file.weight(at)?);
-        }
-        let mut multipliers = Resources::uniform(ONE);
-        if let Some(entry) = file.policy.get("multipliers") {
-            let wrong = || entry.place.wrong("multipliers", "expected numbers by resource, such as { gpu = 2 }");
-            for one in entry.node.table().ok_or_else(wrong)? {
-                let at = setup.dims.iter().position(|dim| dim.name == one.key);
-                let at = at.ok_or_else(|| {
-                    let names: Vec<&str> = setup.dims.iter().map(|dim| dim.name.as_str()).collect();
-                    let problem = format!("'{}' is no resource here; expected {}", one.key, names.join(" or "));
-                    one.place.wrong("multipliers", problem)
-                })?;
-                multipliers[at] = number(&one.node, "multipliers")?;
-            }
-        }
-        let protected = file.policy.get("protected_fraction");
-        Ok(Armada {
-            weights,
-            protected: protected.map(|entry| number(&entry.node, "protected_fraction")).transpose()?.unwrap_or(ONE),
-            multipliers,
-            fault: match variant {
-                Some("5053") => Fault::StaticCosts,
-                Some("5071") => Fault::RunsAgain,
-                _ => Fault::None,
-            },
-            named: Vec::new(),
-        })
-    }
-
-    fn rank_names(&mut self, tree: &Tree) {
-        if self.named.len() != tree.nodes.len() {
-            let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
-            order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));
-            self.named = vec![0; order.len()];
-            order.into_iter().enumerate().for_each(|(place, at)| self.named[at] = place);
-        }
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Armada> {
+        let fault = match variant {
+            Some("5053") => Fault::StaticCosts,
+            Some("5071") => Fault::RunsAgain,
+            _ => Fault::None,
+        };
+        Ok(Armada { settings: PolicySettings::read(&file.policy, setup.dims)?, fault })
     }
 
     /// Returns the cost of these amounts: the largest of their parts of the cluster, each times the multiplier of its resource.
     fn cost(&self, amounts: &Resources, capacity: &Resources) -> Ratio {
-        let part = |d: usize| match (amounts[d], self.multipliers[d]) {
+        let part = |d: usize| match (amounts[d], self.settings.multipliers[d]) {
             (0, _) | (_, 0) => Ratio::ZERO,
             (amount, by) => Ratio::new(u128::from(amount) * u128::from(by), u128::from(capacity[d]) * u128::from(ONE)),
         };
@@ -144,19 +131,19 @@ impl Armada {
     }
 
     /// Returns the rank of a queue with these amounts: by cost over weight, then by name.
-    fn place(&self, queue: QueueAt, amounts: &Resources, capacity: &Resources) -> (Ratio, usize) {
-        (self.cost(amounts, capacity).over(self.weights[queue], ONE), self.named[queue])
+    fn place(&self, tree: &Tree, queue: QueueAt, amounts: &Resources, capacity: &Resources) -> (Ratio, usize) {
+        (self.cost(amounts, capacity).over(tree[queue].weight, ONE), tree.name_rank(queue))
     }
 
     /// Returns the cost of these amounts as a part of [`WHOLE`].
-    fn part(&self, amounts: Resources<u128>, capacity: &Resources) -> u128 {
-        let part = |d: usize| match (amounts[d].min(u128::from(u64::MAX)), capacity[d]) {
+    fn part(&self, amounts: &Resources, capacity: &Resources) -> u128 {
+        let part = |d: usize| match (u128::from(amounts[d]), capacity[d]) {
             (0, _) => 0,
             (_, 0) => WHOLE,
             (amount, whole) => {
                 // Parts are capped at a thousand times the cluster.
                 let part = amount.min(u128::from(whole) * 1000) * (WHOLE >> 20) / u128::from(whole);
-                let by = part.saturating_mul(u128::from(self.multipliers[d])) / u128::from(ONE);
+                let by = part.saturating_mul(u128::from(self.settings.multipliers[d])) / u128::from(ONE);
                 by << 20
             }
         };
@@ -165,26 +152,19 @@ impl Armada {
 
     /// Returns the active leaves, each with its claim and the part of [`WHOLE`] that it uses.
     fn active(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<(QueueAt, QueueClaim, u128)> {
-        let capacity = books.offered();
-        let mut active: Vec<(QueueAt, QueueClaim, u128)> = Vec::new();
-        for leaf in (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at)) {
-            let mut wanted = Resources::<u128>::default();
-            for user in &tree.nodes[leaf].users {
-                (0..books.dims()).for_each(|d| wanted[d] += books.wanted(*user, d));
-            }
-            if wanted != Resources::default() {
-                let claim = QueueClaim { weight: self.weights[leaf], demand: self.part(wanted, capacity) };
-                active.push((leaf, claim, self.part(usage[leaf].map(u128::from), capacity)));
-            }
-        }
-        active
+        let (capacity, requests) = (books.offered(), tree.requests(books));
+        let claim = |leaf: QueueAt| {
+            let claim = QueueClaim { weight: tree[leaf].weight, demand: self.part(&requests[leaf], capacity) };
+            (leaf, claim, self.part(&usage[leaf], capacity))
+        };
+        tree.leaves().filter(|leaf| !requests[*leaf].is_zero()).map(claim).collect()
     }
 
     /// Returns the queues above their shares. Their jobs are reclaimed.
     fn above_share(&self, session: &Session) -> Vec<QueueAt> {
         let above = |(leaf, share, used): (QueueAt, QueueShares, u128)| {
             let share = share.fair.max(share.capped) + SLACK;
-            let above = used * u128::from(ONE) > share * u128::from(self.protected);
+            let above = used * u128::from(ONE) > share * u128::from(self.settings.protected_fraction);
             above.then_some(leaf)
         };
         shared(&self.active(session.tree, session.books, &session.usage)).into_iter().filter_map(above).collect()
@@ -198,31 +178,25 @@ fn shared(active: &[(QueueAt, QueueClaim, u128)]) -> Vec<(QueueAt, QueueShares, 
 }
 
 impl Scheduler for Armada {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.weights.push(weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?);
-        Ok(())
+    type Settings = Settings;
+
+    fn user_queue(weight: Option<Millionths>) -> Option<Settings> {
+        Some(Settings { weight: weight? })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        self.rank_names(session.tree);
         let capacity = *session.books.offered();
         let above = self.above_share(session);
         // The last reclaimed job of a queue is its least urgent one; its rank has the current cost of the queue. A waiting job that ranks
         // behind the last reclaimed job of every queue displaces no job.
         let last = above.iter().filter_map(|at| {
-            Some(((session.least_urgent(*at)?, self.place(*at, &session.usage[*at], &capacity)), *at))
+            Some(((session.least_urgent(*at)?, self.place(session.tree, *at, &session.usage[*at], &capacity)), *at))
         });
         let last: Vec<((u8, (Ratio, usize)), QueueAt)> = last.collect();
         let comes_before = |queue: QueueAt| {
             let Some(next) = session.waiting(queue).next() else { return false };
-            let place = (next.priority, self.place(queue, &(session.usage[queue] + next.need()), &capacity));
+            let with = session.usage[queue] + next.need();
+            let place = (next.priority, self.place(session.tree, queue, &with, &capacity));
             // A more urgent job of the same queue precedes its reclaimed jobs too.
             last.iter().any(|(last, at)| if *at == queue { place.0 < last.0 } else { place < *last })
         };
@@ -231,10 +205,8 @@ impl Scheduler for Armada {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<Settings>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let shown = |part: u128| part as f64 / WHOLE as f64;
         let one = |(leaf, share, used): (QueueAt, QueueShares, u128)| Status {
             name: tree.nodes[leaf].name.clone(),
@@ -253,28 +225,21 @@ impl Scheduler for Armada {
         let known: BTreeMap<QueueAt, _> = shared(&active).into_iter().map(|known| (known.0, known)).collect();
         // A queue without jobs reports the shares that it would have if it became active in addition to the active queues.
         let idle = |leaf: QueueAt| {
-            let claim = (leaf, QueueClaim { weight: self.weights[leaf], demand: 0 }, 0);
+            let claim = (leaf, QueueClaim { weight: tree[leaf].weight, demand: 0 }, 0);
             shared(&[active.as_slice(), &[claim]].concat()).pop()
         };
-        let leaves = (0..tree.nodes.len()).filter(|at| tree.is_leaf(*at));
-        leaves.filter_map(|leaf| known.get(&leaf).copied().or_else(|| idle(leaf))).map(one).collect()
+        tree.leaves().filter_map(|leaf| known.get(&leaf).copied().or_else(|| idle(leaf))).map(one).collect()
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
-        let (one, other) = (table.next(one)?, table.next(other)?);
+    fn compare_users(&self, view: &QueueView<Settings>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
+        let (one, other) = view.next(one, other)?;
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
         }
-        let place = |next: &super::cycle::Waiting| {
+        let place = |next: &cycle::Waiting| {
             let with = *table.usage.get(next.queue)? + next.need();
-            let cost = self.cost(&with, books.offered()).over(self.weights[next.queue], ONE);
+            let cost = self.cost(&with, books.offered()).over(tree[next.queue].weight, ONE);
             Some((next.priority, cost, &tree.nodes[next.queue].name))
         };
         Some(place(&one)? < place(&other)?)

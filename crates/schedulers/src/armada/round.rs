@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::super::cycle::{Placements, QueueAt, Ratio, Rooms, Runs, Session, Waiting, place_task};
-use super::{Armada, Fault};
+use super::super::cycle::{Placements, QueueAt, Ratio, Rooms, Runs, Waiting, place_task};
+use super::{Armada, Fault, Session};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 use plimsoll_policies::Reason;
 
@@ -122,7 +122,10 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
             self.queues.iter().map(|(at, queue)| (*at, (queue.usage, &queue.back[..]))).collect();
         let place = |at: QueueAt, usage: &Resources, back: &[usize]| {
             let job = &self.jobs[*back.first()?];
-            Some(((job.runs.priority, self.armada.place(at, &(*usage + job.amount()), &self.capacity)), at))
+            Some((
+                (job.runs.priority, self.armada.place(self.session.tree, at, &(*usage + job.amount()), &self.capacity)),
+                at,
+            ))
         };
         let mut line: BTreeSet<(JobRank, QueueAt)> =
             queues.iter().filter_map(|(at, (usage, back))| place(*at, usage, back)).collect();
@@ -177,7 +180,7 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
         }
         let Some(queue) = self.queues.get(&at) else { return };
         if let Some((priority, amount, _)) = self.next(queue) {
-            let place = (priority, self.armada.place(at, &(queue.usage + amount), &self.capacity));
+            let place = (priority, self.armada.place(self.session.tree, at, &(queue.usage + amount), &self.capacity));
             self.places.insert(at, place);
             self.line.insert((place, at));
         }
@@ -285,9 +288,8 @@ impl<'a, 'b, 'c> Round<'a, 'b, 'c> {
     /// Returns a machine with room for a task once less urgent jobs have left, the least urgent and youngest first. Adds those on it to
     /// `displaced`.
     fn in_room_of_less_urgent(&mut self, next: &Waiting, displaced: &mut Vec<Runs>) -> Option<MachineId> {
-        let leaves = (0..self.session.tree.nodes.len()).filter(|at| self.session.tree.is_leaf(*at));
         let less_urgent = |at: &QueueAt| self.session.least_urgent(*at).is_some_and(|least| least > next.priority);
-        let leaves: Vec<QueueAt> = leaves.filter(less_urgent).collect();
+        let leaves: Vec<QueueAt> = self.session.tree.leaves().filter(less_urgent).collect();
         if leaves.is_empty() {
             return None;
         }

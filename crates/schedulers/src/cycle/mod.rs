@@ -10,27 +10,29 @@
 mod ratio;
 mod rooms;
 mod session;
+mod settings;
 mod tree;
 mod walk;
 
-pub use plimsoll_policies::queues::{
-    Bound, ONE, OptionalAmounts, QueueFile, QueueKey, amounts, choice, choices, number, truth,
-};
+pub use plimsoll_policies::queues::{Bound, ONE, OptionalAmounts, QueueFile};
+pub(crate) use ratio::ordered;
 pub use ratio::{Ratio, compare_parts};
-pub use rooms::{Placements, Rooms, place_task};
+pub use rooms::{Placements, Rooms, Solution, place_task};
 pub use session::{Runs, Session, change_amounts};
-pub use tree::{QueueAt, QueueTable, ROOT, Tree, Waiting};
-pub use walk::{Member, Walk};
+pub(crate) use settings::settings;
+pub use settings::{Millionths, SettingTable, SettingValue, within, without, word, words};
+pub use tree::{Excess, QueueAt, QueueTable, ROOT, Tree, Waiting};
+pub use walk::{Member, MemberRank, Walk};
 
 use std::collections::{HashMap, VecDeque};
 
 use plimsoll_base::checkpoint::{Checkpoint, Visitor};
-use plimsoll_base::error::Result;
+use plimsoll_base::error::{Error, Result};
 use plimsoll_base::units::{MachineId, Span, Time, UserId};
 use plimsoll_base::visit_values;
 use plimsoll_policies::{
-    Ask, Capabilities, Explain, Needs, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims, Room,
-    RunningView, Setup, Stale, Status, Verdict, Victims,
+    Ask, Capabilities, Explain, Needs, Parsed, Planner, Policy, Preemption, PreemptsFor, Queue, Rank, Reason, Reclaims,
+    Room, RunningView, Setup, Stale, Status, Verdict, Victims,
 };
 use plimsoll_sim::books::{Books, Weights};
 
@@ -38,38 +40,62 @@ use plimsoll_sim::books::{Books, Weights};
 pub const PERIOD: Span = Span(10_000);
 
 /// A scheduler that decides in cycles.
-pub trait Scheduler: Send {
-    /// Adds the queue of a new user; called only if no file has groups. The queue is the last node of the tree. `weight` is the user's
-    /// weight in millionths, `None` if it has one per resource.
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()>;
+pub trait Scheduler: Send + 'static {
+    /// The settings of a queue.
+    type Settings: SettingTable + 'static;
+
+    /// Returns the settings of the queue of a user with this weight; called only if no file has groups. The weight is `None` if the user
+    /// has one per resource; a scheduler that returns `None` then refuses such weights.
+    fn user_queue(weight: Option<Millionths>) -> Option<Self::Settings>;
 
     /// Decides one cycle. Errors end the run.
-    fn cycle(&mut self, session: &mut Session) -> Result<()>;
+    fn cycle(&mut self, session: &mut Session<Self::Settings>) -> Result<()>;
 
     /// Returns the status of each queue: the current quantities that the scheduler uses.
-    fn standings(&self, _tree: &Tree, _table: &QueueTable, _books: &Books) -> Vec<Status> {
-        Vec::new()
-    }
+    fn status(&self, view: &QueueView<Self::Settings>) -> Vec<Status>;
 
     /// Returns whether one user precedes another by the comparison of the source, if there is one.
-    fn compare_users(
-        &self,
-        _tree: &Tree,
-        _table: &QueueTable,
-        _books: &Books,
-        _one: UserId,
-        _other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, _view: &QueueView<Self::Settings>, _one: UserId, _other: UserId) -> Option<bool> {
         None
+    }
+}
+
+/// The state of the queues between two cycles.
+#[derive(Clone, Copy)]
+pub struct QueueView<'a, S> {
+    /// The tree of queues.
+    pub tree: &'a Tree<S>,
+    /// The allocations and waiting users.
+    pub table: &'a QueueTable,
+    /// The books of the run.
+    pub books: &'a Books,
+}
+
+impl<S> QueueView<'_, S> {
+    /// Returns the next workloads of two users, if both wait.
+    pub fn next(&self, one: UserId, other: UserId) -> Option<(Waiting, Waiting)> {
+        Some((self.table.next(one)?, self.table.next(other)?))
+    }
+
+    /// Returns the status of all queues; `of` returns the values, the guarantee and the limit of a queue.
+    pub fn status(
+        &self,
+        of: impl Fn(QueueAt) -> (Vec<(String, f64)>, OptionalAmounts, OptionalAmounts),
+    ) -> Vec<Status> {
+        let status = |(at, node): (QueueAt, &tree::QueueNode)| {
+            let (values, guaranteed, limit) = of(at);
+            Status { name: node.name.clone(), values, guaranteed, limit }
+        };
+        self.tree.nodes.iter().enumerate().map(status).collect()
     }
 }
 
 /// A policy that runs a scheduler in cycles.
 ///
 /// Cost: O(depth * resources) per changed user, plus the cost of the scheduler per cycle.
-pub struct Cycled<S> {
+pub struct Cycled<S: Scheduler> {
     scheduler: S,
-    tree: Tree,
+    tree: Tree<S::Settings>,
     weights: Weights,
     table: QueueTable,
     /// By user: its planned launches, with their positions in the order of the cycle.
@@ -99,16 +125,25 @@ struct PlannedLaunch {
 /// The default reason of a user that is not reached in this cycle.
 const NOT_YET: Reason = Reason::Rule("the scheduler visits waiting jobs in cycles, and had not reached it");
 
-impl<S: Scheduler> Cycled<S> {
-    /// Creates a policy over the queues of a file.
-    pub fn new(file: &QueueFile, setup: &Setup, scheduler: S) -> Cycled<S> {
+/// Parses the parameter of a policy: a file of queues or none. `new` creates its scheduler from the tree with the settings of the file, the
+/// file and the variant. Errors: the expected form.
+pub fn parse<S: Scheduler>(
+    given: Option<&str>,
+    new: impl Fn(&Tree<S::Settings>, &QueueFile, Option<&str>, &Setup) -> Result<S> + Send + Sync + 'static,
+) -> std::result::Result<Parsed, String> {
+    Parsed::queued(given, move |file, variant, setup| {
+        let tree = Tree::new(file, setup.dims)?;
+        let (scheduler, weights) = (new(&tree, file, variant, setup)?, setup.weights.clone());
         let (table, places, waits) = Default::default();
-        let weights = setup.weights.clone();
-        Cycled { scheduler, tree: Tree::new(file), weights, table, places, waits, at: None, acted: false, stops: false }
-    }
+        Ok(Box::new(Cycled { scheduler, tree, weights, table, places, waits, at: None, acted: false, stops: false }))
+    })
 }
 
-impl<S> Cycled<S> {
+impl<S: Scheduler> Cycled<S> {
+    fn view<'a>(&'a self, books: &'a Books) -> QueueView<'a, S::Settings> {
+        QueueView { tree: &self.tree, table: &self.table, books }
+    }
+
     /// Returns the next planned launch of a user, if the user's next task set is the planned one.
     fn place(&self, queue: &Queue) -> Option<&PlannedLaunch> {
         let place = self.places.get(&queue.user)?.front()?;
@@ -122,10 +157,12 @@ impl<S: Scheduler> Policy for Cycled<S> {
     }
 
     fn open(&mut self, user: UserId, name: &str) -> Result<()> {
-        if self.tree.open(user, name)? {
-            self.scheduler.add_user_queue(&self.tree, self.weights.uniform(self.weights.class_of(name) as usize))?;
-        }
-        Ok(())
+        let weight = self.weights.uniform(self.weights.class_of(name) as usize);
+        self.tree.open(user, name, || {
+            let given = || format!("a weight per resource for '{name}'");
+            S::user_queue(weight)
+                .ok_or_else(|| Error::plan("weights", given(), "one weight per user under this policy"))
+        })
     }
 
     fn prepare(&mut self, _now: Time, _books: &Books, changed: &[UserId]) -> Result<Stale> {
@@ -197,11 +234,13 @@ impl<S: Scheduler> Planner for Cycled<S> {
 
 impl<S: Scheduler> Explain for Cycled<S> {
     fn status(&self, books: &Books) -> Vec<Status> {
-        self.scheduler.standings(&self.tree, &self.table, books)
+        // A new queue has no state before the next cycle.
+        let current = self.table.usage.len() == self.tree.nodes.len();
+        if current { self.scheduler.status(&self.view(books)) } else { Vec::new() }
     }
 
     fn compare_users(&self, one: UserId, other: UserId, books: &Books) -> Option<bool> {
-        self.scheduler.compare_users(&self.tree, &self.table, books, one, other)
+        self.scheduler.compare_users(&self.view(books), one, other)
     }
 }
 

@@ -11,6 +11,36 @@ pub fn compare_parts((amount, most): (u64, u64), (other, other_most): (u64, u64)
     (u128::from(amount) * u128::from(other_most)).cmp(&(u128::from(other) * u128::from(most)))
 }
 
+/// Implements the order of types by their methods `compare`; values that compare as equal are equal.
+macro_rules! ordered {
+    (@ [$($generics:tt)*] $type:ty) => {
+        impl $($generics)* Ord for $type {
+            fn cmp(&self, other: &$type) -> std::cmp::Ordering {
+                self.compare(other)
+            }
+        }
+
+        impl $($generics)* PartialOrd for $type {
+            fn partial_cmp(&self, other: &$type) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl $($generics)* PartialEq for $type {
+            fn eq(&self, other: &$type) -> bool {
+                self.cmp(other).is_eq()
+            }
+        }
+
+        impl $($generics)* Eq for $type {}
+    };
+    ($($type:ty),*) => { $(ordered!(@ [] $type);)* };
+}
+
+pub(crate) use ordered;
+
+ordered!(Ratio);
+
 /// A fraction. With a denominator of 0 it is infinite.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio {
@@ -70,13 +100,7 @@ impl Ratio {
         if self.den == 0 { f64::INFINITY } else { self.num as f64 / self.den as f64 }
     }
 
-    fn crossed(self, other: Ratio) -> U256 {
-        U256::from(self.num) * U256::from(other.den)
-    }
-}
-
-impl Ord for Ratio {
-    fn cmp(&self, other: &Ratio) -> Ordering {
+    fn compare(&self, other: &Ratio) -> Ordering {
         match (self.den, other.den) {
             (0, 0) => Ordering::Equal,
             (0, _) => Ordering::Greater,
@@ -84,21 +108,11 @@ impl Ord for Ratio {
             _ => self.crossed(*other).cmp(&other.crossed(*self)),
         }
     }
-}
 
-impl PartialOrd for Ratio {
-    fn partial_cmp(&self, other: &Ratio) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn crossed(self, other: Ratio) -> U256 {
+        U256::from(self.num) * U256::from(other.den)
     }
 }
-
-impl PartialEq for Ratio {
-    fn eq(&self, other: &Ratio) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Ratio {}
 
 #[cfg(test)]
 mod tests {

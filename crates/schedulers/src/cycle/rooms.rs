@@ -11,6 +11,14 @@ use plimsoll_sim::policy::RunningView;
 /// The machines of tasks that start together, and the number of tasks on each.
 pub type Placements = Vec<(MachineId, u32)>;
 
+/// Victims, and the machines of the tasks that start in their room.
+pub struct Solution {
+    /// The victims: single tasks and gangs.
+    pub victims: Vec<Runs>,
+    /// The machines of the tasks that start.
+    pub seats: Placements,
+}
+
 /// The free amounts of machines at some point of a cycle. A copy is a trial placement without effect.
 #[derive(Clone)]
 pub struct Rooms<'a> {
@@ -78,14 +86,14 @@ impl<'a> Rooms<'a> {
     }
 
     /// Releases the room of one running task, or of a gang on all its machines.
-    pub fn release(&mut self, session: &Session, unit: &Runs) {
+    pub fn release<S>(&mut self, session: &Session<S>, unit: &Runs) {
         for (machine, tasks) in session.seats_of(unit) {
             self.give(machine, &unit.each, tasks);
         }
     }
 
     /// Reserves the room of a released task, or gang, on its machines again; reserves nothing and returns `false` if the room is used.
-    pub fn restore(&mut self, session: &Session, unit: &Runs) -> bool {
+    pub fn restore<S>(&mut self, session: &Session<S>, unit: &Runs) -> bool {
         let seats = session.seats_of(unit);
         for (at, (machine, tasks)) in seats.iter().enumerate() {
             if !self.reserve(*machine, &unit.each, *tasks) {
@@ -100,6 +108,13 @@ impl<'a> Rooms<'a> {
     pub fn place(&mut self, each: &Resources) -> Option<MachineId> {
         let machine = self.find(each)?;
         self.reserve(machine, each, 1).then_some(machine)
+    }
+
+    /// Places tasks one by one until one has no room; returns their machines.
+    pub fn place_up_to(&mut self, each: &Resources, most: u32) -> Placements {
+        let mut seats = Placements::new();
+        (0..most).map_while(|_| self.place(each)).for_each(|machine| place_task(&mut seats, machine));
+        seats
     }
 
     /// Places tasks one by one. For a task without room, `make_room` releases the room of victims and returns a machine with room for the

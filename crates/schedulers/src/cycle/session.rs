@@ -6,10 +6,10 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
-use super::rooms::{Placements, Rooms, place_task};
+use super::rooms::{Placements, Rooms, Solution};
 use super::tree::{QueueAt, QueueTable, Tree, Waiting};
 use plimsoll_base::units::{MachineId, Resources, Time, UserId};
 use plimsoll_sim::books::Books;
@@ -56,10 +56,14 @@ impl Runs {
         (Reverse(self.priority), Reverse(self.start), Reverse(self.row))
     }
 
+    /// Returns one of the tasks, or all tasks of a gang.
+    pub fn one(&self) -> Runs {
+        Runs { count: if self.gang { self.count } else { 1 }, ..*self }
+    }
+
     /// Splits them into single tasks, the last first; a gang remains whole.
     pub fn units(self) -> impl Iterator<Item = Runs> {
-        let (times, count) = if self.gang { (1, self.count) } else { (self.count, 1) };
-        std::iter::repeat_n(Runs { count, ..self }, times as usize)
+        std::iter::repeat_n(self.one(), if self.gang { 1 } else { self.count as usize })
     }
 }
 
@@ -92,9 +96,9 @@ pub(super) struct Decisions {
 }
 
 /// The state at the beginning of a cycle, and the decisions so far. Amounts are those of the books, as the policy's lens is plain.
-pub struct Session<'a> {
+pub struct Session<'a, S> {
     /// The tree of queues.
-    pub tree: &'a Tree,
+    pub tree: &'a Tree<S>,
     /// The books of the run.
     pub books: &'a Books,
     /// The allocation of each node, including the launches and excluding the evictions decided so far.
@@ -117,13 +121,13 @@ pub struct Session<'a> {
     pub(super) decided: Decisions,
 }
 
-impl<'a> Session<'a> {
+impl<'a, S> Session<'a, S> {
     pub(super) fn new(
-        tree: &'a Tree,
+        tree: &'a Tree<S>,
         table: &'a QueueTable,
         running: &'a dyn RunningView,
         books: &'a Books,
-    ) -> Session<'a> {
+    ) -> Session<'a, S> {
         Session {
             tree,
             books,
@@ -151,6 +155,17 @@ impl<'a> Session<'a> {
     /// this cycle.
     pub fn waiting(&self, queue: QueueAt) -> impl Iterator<Item = Waiting> + '_ {
         self.table.lines[queue].values().filter_map(|user| self.next(*user))
+    }
+
+    /// Returns the next workloads of all waiting users, queue by queue, as [`Session::waiting`].
+    pub fn all_waiting(&self) -> impl Iterator<Item = Waiting> + '_ {
+        self.table.busy.iter().flat_map(|queue| self.waiting(*queue))
+    }
+
+    /// Records the reason of each user that still waits.
+    pub fn explain(&mut self, reason: impl Fn(&Session<S>, &Waiting) -> Reason) {
+        let reasons: Vec<_> = self.all_waiting().map(|next| (next.user, reason(self, &next))).collect();
+        reasons.into_iter().for_each(|(user, reason)| self.wait(user, reason));
     }
 
     /// Returns the next workload of a user, without the tasks launched in this cycle.
@@ -213,6 +228,22 @@ impl<'a> Session<'a> {
     pub fn amount_on(&self, unit: &Runs, machine: MachineId) -> Resources {
         let seats = self.seats_of(unit);
         unit.each.times(seats.iter().filter(|(at, _)| *at == machine).map(|(_, tasks)| tasks).sum())
+    }
+
+    /// Returns the single tasks and the gangs of a queue that were not stopped in this cycle, in the order of eviction.
+    pub fn units(&self, queue: QueueAt) -> impl Iterator<Item = Runs> + '_ {
+        self.running(queue).iter().flat_map(|runs| runs.units().take(self.units_left(runs) as usize))
+    }
+
+    /// Groups running tasks and gangs by their machines; a gang on several machines is listed on each.
+    pub fn by_machine(&self, units: impl Iterator<Item = Runs>) -> BTreeMap<MachineId, Vec<Runs>> {
+        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
+        for unit in units {
+            for (machine, _) in self.seats_of(&unit) {
+                machines.entry(machine).or_default().push(unit);
+            }
+        }
+        machines
     }
 
     /// Returns how many tasks of an entry were not stopped in this cycle; a gang counts as one.
@@ -279,25 +310,16 @@ impl<'a> Session<'a> {
     /// Launches a number of tasks of a user's next workload, or all of a gang, on the machines that the placement rule selects.
     pub fn launch(&mut self, next: &Waiting, tasks: u32) {
         let tasks = if next.gang { next.tasks } else { tasks.min(next.tasks) };
-        let mut seats = Placements::new();
-        for _ in 0..tasks {
-            let Some(machine) = self.rooms.place(&next.each) else { break };
-            place_task(&mut seats, machine);
-        }
+        let seats = self.rooms.place_up_to(&next.each, tasks);
         self.start(next, tasks, seats);
     }
 
     /// Launches as many tasks of a user's next workload as have room, up to a limit; of a gang all or none.
     pub fn launch_up_to(&mut self, next: &Waiting, most: u32) {
         let mut rooms = self.trial();
-        let seats = if next.gang {
-            rooms.place_all(&next.each, next.tasks, |_| None)
-        } else {
-            let machines = (0..most.min(next.tasks)).map_while(|_| rooms.place(&next.each));
-            Some(machines.fold(Placements::new(), |mut seats, machine| {
-                place_task(&mut seats, machine);
-                seats
-            }))
+        let seats = match next.gang {
+            true => rooms.place_all(&next.each, next.tasks, |_| None),
+            false => Some(rooms.place_up_to(&next.each, most.min(next.tasks))),
         };
         if let Some(seats) = seats.filter(|seats| !seats.is_empty()) {
             self.launch_on(next, seats);
@@ -344,6 +366,12 @@ impl<'a> Session<'a> {
         self.change_runs(runs, count, true);
     }
 
+    /// Launches tasks of a user's next workload in the room of victims, which are stopped under a rule.
+    pub fn displace(&mut self, next: &Waiting, Solution { victims, seats }: Solution, rule: &'static str) {
+        victims.iter().for_each(|unit| self.evict(unit, unit.count, Some(next.user), rule));
+        self.launch_on(next, seats);
+    }
+
     /// Records running tasks as stopped, or as running again.
     fn change_runs(&mut self, runs: &Runs, count: u32, stopped: bool) {
         let (of_entry, of_user) = (self.stopped.entry(runs.key).or_default(), self.lost.entry(runs.user).or_default());
@@ -369,7 +397,7 @@ impl<'a> Session<'a> {
     ///
     /// A launch is not carried out if a task of the same user that was stopped in this cycle precedes it in the user's order by priority
     /// and age. The room of the launch would stay idle.
-    pub fn spare(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+    pub fn spare(&mut self, may_stay: impl Fn(&Session<S>, &Runs) -> bool) {
         if self.unseated {
             return;
         }
@@ -401,7 +429,7 @@ impl<'a> Session<'a> {
 
     /// Revokes needless evictions. An eviction is needless if the victim and all launches fit together and the victim passes `may_stay`,
     /// which checks limits. The most urgent and oldest victims are tested first.
-    pub fn spare_victims(&mut self, may_stay: impl Fn(&Session, &Runs) -> bool) {
+    pub fn spare_victims(&mut self, may_stay: impl Fn(&Session<S>, &Runs) -> bool) {
         if self.unseated {
             return;
         }
@@ -410,11 +438,10 @@ impl<'a> Session<'a> {
         order.sort_by_key(|at| std::cmp::Reverse((evictions[*at].runs.turn(), *at)));
         for at in order {
             let Evicted { runs, count, .. } = evictions[at];
-            let step = if runs.gang { count } else { 1 };
-            let unit = Runs { count: step, ..runs };
+            let unit = Runs { count, ..runs }.one();
             while evictions[at].count > 0 && self.trial().restore(self, &unit) && may_stay(self, &unit) {
-                evictions[at].count -= step;
-                self.change_runs(&unit, step, false);
+                evictions[at].count -= unit.count;
+                self.change_runs(&unit, unit.count, false);
             }
         }
         evictions.retain(|evicted| evicted.count > 0);
@@ -437,9 +464,7 @@ impl<'a> Session<'a> {
     }
 
     fn change_allocation(&mut self, queue: QueueAt, user: UserId, amount: &Resources, more: bool) {
-        for at in self.tree.path(queue) {
-            change_amounts(&mut self.usage[at], amount, more);
-        }
+        self.tree.change(&mut self.usage, queue, amount, more);
         change_amounts(&mut self.held[user.index()], amount, more);
         change_amounts(&mut self.free, amount, !more);
     }

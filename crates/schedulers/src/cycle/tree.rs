@@ -1,10 +1,15 @@
-//! The tree of queues, and its state: allocations and next workloads of users.
+//! The tree of queues with the settings of a scheduler, and its state: allocations and next workloads of users.
 
+use std::cell::OnceCell;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Index;
 
+use super::session::change_amounts;
+use super::settings::SettingTable;
 use plimsoll_base::error::{Error, Result};
-use plimsoll_base::units::{Resources, Time, UserId};
-use plimsoll_policies::QueueFile;
+use plimsoll_base::units::{Dim, Resources, Time, UserId};
+use plimsoll_policies::{QueueFile, Reason};
 use plimsoll_sim::books::Books;
 use plimsoll_sim::policy::{Head, Owners, RunningView};
 
@@ -29,33 +34,49 @@ pub struct QueueNode {
     pub depth: usize,
 }
 
-/// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own.
+/// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own. `tree[at]`
+/// is the settings of a queue; those of the cluster are the defaults.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct Tree<S> {
     /// All nodes.
     pub nodes: Vec<QueueNode>,
     /// The queue of each user.
     pub users: Vec<QueueAt>,
     /// The name of each user.
     pub names: Vec<String>,
+    /// The settings of each node.
+    settings: Vec<S>,
+    /// By node, its position in the order of names.
+    name_ranks: OnceCell<Vec<usize>>,
     owners: Option<Owners>,
     file: std::path::PathBuf,
 }
 
-impl Tree {
-    /// Creates the tree of a file; without groups, it has a queue for each user that appears.
-    pub fn new(file: &QueueFile) -> Tree {
+impl<S> Index<QueueAt> for Tree<S> {
+    type Output = S;
+
+    fn index(&self, at: QueueAt) -> &S {
+        &self.settings[at]
+    }
+}
+
+impl<S: SettingTable> Tree<S> {
+    /// Creates the tree of a file; without groups, it has a queue for each user that appears. Errors: those of settings.
+    pub fn new(file: &QueueFile, dims: &[Dim]) -> Result<Tree<S>> {
         let root = QueueNode { name: "root".to_owned(), ..QueueNode::default() };
         let mut tree = Tree {
             nodes: vec![root],
             users: Vec::new(),
             names: Vec::new(),
+            settings: vec![S::default()],
+            name_ranks: OnceCell::new(),
             owners: (!file.groups.is_empty()).then(|| file.owners()),
             file: file.path.clone(),
         };
         for group in &file.groups {
             let parent = group.parent.map_or(ROOT, |at| at + 1);
             tree.nodes.push(QueueNode { name: group.name.clone(), parent, ..QueueNode::default() });
+            tree.settings.push(S::read(&group.table, dims)?);
         }
         for at in 1..tree.nodes.len() {
             let parent = tree.nodes[at].parent;
@@ -64,20 +85,25 @@ impl Tree {
         for at in 1..tree.nodes.len() {
             tree.nodes[at].depth = tree.path(at).count() - 1;
         }
-        tree
+        Ok(tree)
     }
+}
 
-    /// Adds a user; returns whether a queue was created for the user. Errors: the user belongs to no group.
-    pub fn open(&mut self, user: UserId, name: &str) -> Result<bool> {
-        let (at, made) = match &self.owners {
+impl<S> Tree<S> {
+    /// Adds a user. `settings` returns those of the queue that is created for the user if the file has no groups. Errors: the user belongs
+    /// to no group, and those of `settings`.
+    pub fn open(&mut self, user: UserId, name: &str, settings: impl FnOnce() -> Result<S>) -> Result<()> {
+        let at = match &self.owners {
             None => {
                 let at = self.nodes.len();
+                self.settings.push(settings()?);
+                self.name_ranks.take();
                 self.nodes.push(QueueNode { name: name.to_owned(), depth: 1, ..QueueNode::default() });
                 self.nodes[ROOT].children.push(at);
-                (at, true)
+                at
             }
             Some(owners) => match owners.group_of(name) {
-                Some(group) => (group + 1, false),
+                Some(group) => group + 1,
                 None => {
                     let file = self.file.display();
                     let expected = format!("a user of a group in {file}, or a group with default = true");
@@ -88,7 +114,7 @@ impl Tree {
         self.nodes[at].users.push(user);
         self.users.push(at);
         self.names.push(name.to_owned());
-        Ok(made)
+        Ok(())
     }
 
     /// Returns a queue and all its ancestors, the root last.
@@ -96,29 +122,54 @@ impl Tree {
         std::iter::successors(Some(at), |at| (*at != ROOT).then(|| self.nodes[*at].parent))
     }
 
-    /// Returns the first limit of a queue or an ancestor that `usage` with `need` exceeds: the queue, the resource and the excess.
+    /// Returns the first limit of a queue or an ancestor that `usage` with `need` exceeds.
     pub fn exceeded<'l>(
         &self,
         limit: impl Fn(QueueAt) -> &'l Resources<Option<u64>>,
         usage: &[Resources],
         queue: QueueAt,
         need: &Resources,
-    ) -> Option<(QueueAt, usize, u64)> {
-        self.path(queue)
-            .find_map(|at| limit(at).exceeded(&usage[at], need).map(|(resource, excess)| (at, resource, excess)))
+    ) -> Option<Excess> {
+        self.path(queue).find_map(|at| Excess::from_limit(at, limit(at), &usage[at], need))
+    }
+
+    /// Adds an amount to the totals of a queue and its ancestors, or subtracts it, down to 0.
+    pub fn change(&self, totals: &mut [Resources], queue: QueueAt, amount: &Resources, more: bool) {
+        self.path(queue).for_each(|at| change_amounts(&mut totals[at], amount, more));
+    }
+
+    /// Returns the total of each node: its own amount, and those of all its descendants.
+    pub fn totals<T: Copy>(&self, own: impl FnMut(QueueAt) -> T, add: impl Fn(T, T) -> T) -> Vec<T> {
+        let mut totals: Vec<T> = (0..self.nodes.len()).map(own).collect();
+        for at in self.upwards().into_iter().filter(|at| *at != ROOT) {
+            let parent = self.nodes[at].parent;
+            totals[parent] = add(totals[parent], totals[at]);
+        }
+        totals
     }
 
     /// Returns the allocation and pending demand of the users of each node and its descendants. A sum above `u64::MAX` becomes `u64::MAX`.
     pub fn requests(&self, books: &Books) -> Vec<Resources> {
-        let mut requests = vec![Resources::ZERO; self.nodes.len()];
-        for at in self.upwards() {
-            let QueueNode { users, children, .. } = &self.nodes[at];
-            let wanted = |d: usize| users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
-            let own = |d: usize| if d < books.dims() { u64::try_from(wanted(d)).unwrap_or(u64::MAX) } else { 0 };
-            let below = children.iter().map(|child| requests[*child]);
-            requests[at] = below.fold(Resources::from_fn(own), Resources::saturating_add);
-        }
-        requests
+        let own = |at: QueueAt| {
+            let wanted = |d: usize| self.nodes[at].users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
+            Resources::from_fn(|d| if d < books.dims() { u64::try_from(wanted(d)).unwrap_or(u64::MAX) } else { 0 })
+        };
+        self.totals(own, Resources::saturating_add)
+    }
+
+    /// Returns the setting of a queue, or that of its nearest ancestor that has one.
+    pub fn nearest<T>(&self, at: QueueAt, setting: impl Fn(&S) -> Option<T>) -> Option<T> {
+        self.path(at).find_map(|at| setting(&self[at]))
+    }
+
+    /// Returns the leaves in the order of the tree.
+    pub fn leaves(&self) -> impl Iterator<Item = QueueAt> + '_ {
+        (0..self.nodes.len()).filter(|at| self.is_leaf(*at))
+    }
+
+    /// Returns whether `above` is a queue or one of its ancestors.
+    pub fn is_within(&self, at: QueueAt, above: QueueAt) -> bool {
+        self.path(at).any(|other| other == above)
     }
 
     /// Returns whether a queue has no children.
@@ -137,11 +188,68 @@ impl Tree {
         self.path(at).take_while(|other| *other != above).last().unwrap_or(at)
     }
 
+    /// Returns the ancestors of two queues, or the queues themselves, right under their lowest common ancestor.
+    pub fn siblings(&self, one: QueueAt, other: QueueAt) -> (QueueAt, QueueAt) {
+        let above = self.common(one, other);
+        (self.child_towards(above, one), self.child_towards(above, other))
+    }
+
+    /// Compares two queues by the order `by` of their ancestors right under the lowest common one.
+    pub fn compare(&self, one: QueueAt, other: QueueAt, by: impl Fn(QueueAt, QueueAt) -> Ordering) -> Ordering {
+        let (one, other) = self.siblings(one, other);
+        by(one, other)
+    }
+
+    /// Returns the position of a node in the order of names.
+    pub fn name_rank(&self, at: QueueAt) -> usize {
+        let ranks = self.name_ranks.get_or_init(|| {
+            let mut order: Vec<QueueAt> = (0..self.nodes.len()).collect();
+            order.sort_by(|one, other| self.nodes[*one].name.cmp(&self.nodes[*other].name));
+            let mut ranks = vec![0; order.len()];
+            order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
+            ranks
+        });
+        ranks[at]
+    }
+
+    /// Returns the nodes from the root down: every node before its children.
+    pub fn downwards(&self) -> Vec<QueueAt> {
+        self.upwards().into_iter().rev().collect()
+    }
+
     /// Returns the nodes from the bottom up: every node after its children.
     pub fn upwards(&self) -> Vec<QueueAt> {
         let mut all: Vec<QueueAt> = (0..self.nodes.len()).collect();
         all.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].depth));
         all
+    }
+}
+
+/// The excess of an amount over the limit of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Excess {
+    /// The queue.
+    pub queue: QueueAt,
+    /// The resource.
+    pub resource: usize,
+    /// The excess in base units.
+    pub amount: u64,
+}
+
+impl Excess {
+    /// Returns the first excess of `usage` with `need`; see [`Resources::exceeded`].
+    pub fn from_limit(
+        queue: QueueAt,
+        limit: &Resources<Option<u64>>,
+        usage: &Resources,
+        need: &Resources,
+    ) -> Option<Excess> {
+        limit.exceeded(usage, need).map(|(resource, amount)| Excess { queue, resource, amount })
+    }
+
+    /// Returns the excess as the reason why a workload waits.
+    pub fn reason(self) -> Reason {
+        Reason::Quota { group: self.queue as u32, resource: self.resource as u8, short: self.amount }
     }
 }
 
@@ -211,7 +319,7 @@ impl QueueTable {
     }
 
     /// Updates the table for the users that have changed.
-    pub fn follow(&mut self, tree: &Tree, running: &dyn RunningView, books: &Books) {
+    pub fn follow<S>(&mut self, tree: &Tree<S>, running: &dyn RunningView, books: &Books) {
         self.usage.resize(tree.nodes.len(), Resources::ZERO);
         self.lines.resize(tree.nodes.len(), BTreeMap::new());
         self.held.resize(tree.users.len(), Resources::ZERO);
@@ -247,5 +355,70 @@ impl QueueTable {
                 self.busy.insert(queue);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Limit(Option<i64>);
+
+    impl SettingTable for Limit {
+        fn read(table: &plimsoll_base::tree::Node, _dims: &[Dim]) -> Result<Limit> {
+            let limit = table.get("priority").map(|entry| plimsoll_policies::queues::integer(&entry.node, "priority"));
+            limit.transpose().map(Limit)
+        }
+    }
+
+    /// The nodes 1 to 5: d, b below d, a below b, c below d, e.
+    fn tree() -> Tree<Limit> {
+        let groups = [
+            ("d", "root", "priority = 7"),
+            ("b", "d", ""),
+            ("a", "b", "priority = 2"),
+            ("c", "d", ""),
+            ("e", "root", ""),
+        ];
+        let text =
+            groups.map(|(name, parent, key)| format!("[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\n{key}\n"));
+        let keys = [plimsoll_policies::QueueKey::group("priority", "")];
+        let file = QueueFile::parse(Path::new("queues.toml"), &text.concat(), &keys).expect("queues");
+        Tree::new(&file, &[]).expect("a tree")
+    }
+
+    #[test]
+    fn settings_are_those_of_the_nearest_queue() {
+        let tree = tree();
+        assert_eq!((tree[3].0, tree[2].0), (Some(2), None));
+        let nearest: Vec<Option<i64>> = (0..6).map(|at| tree.nearest(at, |limit| limit.0)).collect();
+        assert_eq!(nearest, [None, Some(7), Some(7), Some(2), Some(7), None]);
+    }
+
+    #[test]
+    fn totals_and_changes_reach_all_ancestors() {
+        let tree = tree();
+        assert_eq!(tree.totals(|at| 1 << at, |one, other| one + other), [63, 30, 12, 8, 16, 32]);
+        let mut usage = vec![Resources::ZERO; 6];
+        tree.change(&mut usage, 3, &Resources::uniform(2), true);
+        tree.change(&mut usage, 4, &Resources::uniform(1), true);
+        assert_eq!(usage.iter().map(|amounts| amounts[0]).collect::<Vec<u64>>(), [3, 3, 2, 2, 1, 0]);
+        let limits: Vec<_> = [9, 4, 9, 9, 9, 9].map(|most| Resources::uniform(Some(most))).to_vec();
+        let excess = tree.exceeded(|at| &limits[at], &usage, 3, &Resources::uniform(5)).expect("above the limit of d");
+        assert_eq!((excess.queue, excess.resource, excess.amount), (1, 0, 4));
+    }
+
+    #[test]
+    fn queues_are_compared_under_the_common_ancestor() {
+        let tree = tree();
+        assert_eq!((tree.siblings(3, 4), tree.siblings(3, 5), tree.siblings(2, 3)), ((2, 4), (1, 5), (2, 3)));
+        assert_eq!(tree.compare(4, 3, |one, other| one.cmp(&other)), Ordering::Greater);
+        assert_eq!(tree.leaves().collect::<Vec<QueueAt>>(), [3, 4, 5]);
+        assert!(tree.is_within(3, 1) && !tree.is_within(4, 2));
+        // By name: a, b, c, d, e, root.
+        assert_eq!((0..6).map(|at| tree.name_rank(at)).collect::<Vec<usize>>(), [5, 3, 1, 0, 2, 4]);
     }
 }

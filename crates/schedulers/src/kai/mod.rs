@@ -53,15 +53,13 @@ mod walk;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{
-    Cycled, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, number, truth,
-};
+use super::cycle::{self, Millionths, QueueAt, QueueFile, QueueView, ROOT, Scheduler, SettingTable, Waiting, parse};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
-use quotas::{Quotas, Shares, Side, no_weight};
+use quotas::{KEYS, NodeQuota, PolicySettings, Quotas, Shares, Side, Tree};
 use solve::{Solution, VictimSearch};
 use walk::{Item, Walk};
 
@@ -82,42 +80,14 @@ pub static ROW: PolicyRow = PolicyRow {
         ("1750", "the search for victims includes queues that must not lose tasks (kai issue 1750)"),
         ("1934", "reclaim restores what a queue deserves, not its fair share (kai issue 1934)"),
     ],
-    keys: &[
-        QueueKey::group(
-            "deserved",
-            "the amounts that it gets before the rest is divided; \"unlimited\": the total of its level (0)",
-        ),
-        QueueKey::group("limit", "the most that it may hold; absent: no limit"),
-        QueueKey::group("weight", "its weight in the rest (1)"),
-        QueueKey::group("priority", "the highest priority receives the rest first (0)"),
-        QueueKey::group("usage", "its past usage, as a part of the cluster or as amounts (0)"),
-        QueueKey::group(
-            "preemptible",
-            "false: its workloads are never stopped, and start only within its deserved amount (true)",
-        ),
-        QueueKey::policy("k", "how much past usage counts (1)"),
-        QueueKey::policy(
-            "saturation_multiplier",
-            "at least 1: the factor of the reclaiming queue's used part of its fair share in comparisons (1)",
-        ),
-        QueueKey::policy(
-            "queue_priority_in_quota_reclaim",
-            "true: a queue within its deserved amount reclaims from any of lower priority (false)",
-        ),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Kai::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, Kai::new),
 };
 
 /// The settings of the policy.
 #[derive(Clone, Debug)]
 struct Rules {
-    /// The factor of the used part of a gaining queue's fair share in comparisons, in millionths.
-    saturation: u64,
-    queue_priority: bool,
+    settings: PolicySettings,
     /// See `kai@374`.
     within_shares: bool,
     /// See `kai@1750`.
@@ -125,6 +95,8 @@ struct Rules {
     /// See `kai@1934`.
     deserved_alone: bool,
 }
+
+type Session<'a> = cycle::Session<'a, NodeQuota>;
 
 struct Kai {
     quotas: Quotas,
@@ -167,26 +139,15 @@ const NO_VICTIMS: Reason = Reason::NoRoom("there is no room, and no permitted pr
 const NOT_DESERVED: Reason = Reason::Rule("its queue is not preemptible, and would exceed its deserved amount");
 
 impl Kai {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kai> {
-        let saturation = match file.policy.get("saturation_multiplier") {
-            None => ONE,
-            Some(entry) => match number(&entry.node, "saturation_multiplier")? {
-                value if (ONE..=1000 * ONE).contains(&value) => value,
-                _ => {
-                    let problem = format!("{} is not accepted; expected a number from 1 to 1000", entry.node.shown());
-                    return Err(entry.node.place.wrong("saturation_multiplier", problem));
-                }
-            },
-        };
-        let queue_priority = truth(&file.policy, "queue_priority_in_quota_reclaim")?.unwrap_or(false);
+    fn new(tree: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kai> {
+        let settings = PolicySettings::read(&file.policy, setup.dims)?;
+        let quotas = Quotas::new(tree, setup.dims, setup.capacity, &settings);
         let rules = Rules {
-            saturation,
-            queue_priority,
+            settings,
             within_shares: variant == Some("374"),
             unfiltered: variant == Some("1750"),
             deserved_alone: variant == Some("1934"),
         };
-        let quotas = Quotas::new(file, setup.dims, setup.capacity, queue_priority)?;
         Ok(Kai { quotas, rules, dims: setup.dims.to_vec() })
     }
 
@@ -214,16 +175,15 @@ impl Kai {
     /// Returns the rule that forbids a workload even if there is room.
     fn forbidden(&self, session: &Session, entry: &WaitingWorkload) -> Option<Reason> {
         let leaf = entry.next.queue;
-        if let Some((group, resource, short)) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need)
-        {
-            return Some(Reason::Quota { group: group as u32, resource: resource as u8, short });
+        if let Some(excess) = self.quotas.over_limit(session.tree, &session.usage, leaf, &entry.need) {
+            return Some(excess.reason());
         }
         let fixed = |at: QueueAt| {
             let fixed = self.quotas.fixed(session.tree, &session.usage, at, &entry.need);
-            self.quotas.is_deserved(at, &fixed)
+            self.quotas.is_deserved(session.tree, at, &fixed)
         };
         let path = session.tree.path(leaf).filter(|at| *at != ROOT);
-        let stays = self.quotas.nodes[leaf].preemptible || { path }.all(fixed);
+        let stays = session.tree[leaf].preemptible || { path }.all(fixed);
         (!stays).then_some(NOT_DESERVED)
     }
 
@@ -314,29 +274,23 @@ impl Kai {
     }
 
     fn explain(&self, session: &mut Session, shares: Shares) {
-        let mut reasons = Vec::new();
-        for leaf in session.waiting_queues() {
-            for next in session.waiting(leaf) {
-                let entry = WaitingWorkload::new(next, false);
-                let search = VictimSearch { session, shares, rules: &self.rules, entry };
-                let reason = self.forbidden(session, &entry);
-                let other = || match search.may_reclaim() {
-                    _ if session.has_room(&next) => NEXT_CYCLE,
-                    true => NO_VICTIMS,
-                    false => ABOVE_SHARE,
-                };
-                reasons.push((next.user, reason.unwrap_or_else(other)));
-            }
-        }
-        reasons.into_iter().for_each(|(user, reason)| session.wait(user, reason));
+        session.explain(|session, next| {
+            let entry = WaitingWorkload::new(*next, false);
+            let search = VictimSearch { session, shares, rules: &self.rules, entry };
+            self.forbidden(session, &entry).unwrap_or_else(|| match search.may_reclaim() {
+                _ if session.has_room(next) => NEXT_CYCLE,
+                true => NO_VICTIMS,
+                false => ABOVE_SHARE,
+            })
+        });
     }
 }
 
 impl Scheduler for Kai {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.quotas.add_user_queue(weight.ok_or_else(|| no_weight(name()))?);
-        Ok(())
+    type Settings = NodeQuota;
+
+    fn user_queue(weight: Option<Millionths>) -> Option<NodeQuota> {
+        Some(NodeQuota { weight: weight?, ..NodeQuota::default() })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -352,35 +306,21 @@ impl Scheduler for Kai {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, _table: &QueueTable, books: &Books) -> Vec<Status> {
-        if self.quotas.nodes.len() < tree.nodes.len() {
-            return Vec::new();
-        }
-        let fair = self.fair(tree, books);
-        let one = |at: QueueAt| {
-            let quota = &self.quotas.nodes[at];
+    fn status(&self, view: &QueueView<NodeQuota>) -> Vec<Status> {
+        let fair = self.fair(view.tree, view.books);
+        view.status(|at| {
+            let (quota, level) = (&view.tree[at], fair[view.tree.nodes[at].parent]);
             let divided = self.dims.iter().enumerate().filter(|(d, _)| self.quotas.is_divided(*d));
-            Status {
-                name: tree.nodes[at].name.clone(),
-                values: divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect(),
-                guaranteed: Resources::from_fn(|d| {
-                    let level = fair[tree.nodes[at].parent][d];
-                    (at != ROOT && self.quotas.is_divided(d)).then(|| quota.deserved[d].amount(level))
-                }),
-                limit: quota.limit,
-            }
-        };
-        (0..tree.nodes.len()).map(one).collect()
+            let values = divided.map(|(d, dim)| (format!("fair {}", dim.name), dim.amount(fair[at][d]))).collect();
+            let guaranteed = Resources::from_fn(|d| {
+                (at != ROOT && self.quotas.is_divided(d)).then(|| quota.deserved(d).amount(level[d]))
+            });
+            (values, guaranteed, quota.limit)
+        })
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<NodeQuota>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let entry = |user: UserId| {
             let next = table.next(user)?;
             Some(WaitingWorkload::new(next, table.held[user.index()] != Resources::ZERO))
@@ -390,10 +330,10 @@ impl Scheduler for Kai {
         if left == right {
             return Some(one.key() < other.key());
         }
-        let above = tree.common(left, right);
         let fair = self.fair(tree, books);
         let shares = Shares { quotas: &self.quotas, tree, fair: &fair };
-        let (one, other) = (one.side(tree.child_towards(above, left)), other.side(tree.child_towards(above, right)));
-        Some(shares.compare(&table.usage, &one, &other) == Ordering::Less)
+        let order =
+            tree.compare(left, right, |left, right| shares.compare(&table.usage, &one.side(left), &other.side(right)));
+        Some(order == Ordering::Less)
     }
 }

@@ -1,6 +1,6 @@
 //! The quotas of KAI's queues: deserved amounts and limits, the resulting fair shares, and the order of two queues.
 //!
-//! [`Quotas`] has the settings of all nodes; [`Quotas::shares`] divides the cluster level by level with [`plimsoll_fair::divide`].
+//! [`NodeQuota`] has the settings of a queue; [`Quotas::shares`] divides the cluster level by level with [`plimsoll_fair::divide`].
 //! [`Shares`] adds the fair shares of one moment, and compares queues with [`Shares::compare`]. A resource is divided only if a queue names
 //! it under `deserved`, or if no queue names any; queues have no quota of other resources.
 //!
@@ -8,29 +8,80 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{Bound, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts, number};
-use plimsoll_base::error::{Error, Result};
+use super::super::cycle::{
+    self, Bound, Excess, Millionths, ONE, OptionalAmounts, QueueAt, ROOT, SettingValue, compare_parts, settings, within,
+};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::Node;
 use plimsoll_base::units::{Dim, Resources};
 use plimsoll_fair::{Claim, USAGE_ONE, divide};
 
-/// The settings of a queue.
-#[derive(Clone, Debug)]
-pub struct NodeQuota {
-    pub deserved: Resources<Bound>,
-    pub limit: OptionalAmounts,
-    pub weight: u64,
-    /// The priority; the highest is served first.
-    pub priority: i64,
-    /// The past usage of each resource as a part of the cluster, in steps of 1/[`USAGE_ONE`].
-    pub usage: Resources,
-    /// Whether its workloads may be preempted.
-    pub preemptible: bool,
+settings! {
+    /// The settings of a queue.
+    group struct NodeQuota {
+        deserved: Resources<Option<Bound>> = Resources::uniform(None),
+            "the amounts that it gets before the rest is divided; \"unlimited\": the total of its level (0)";
+        limit: OptionalAmounts = Resources::NONE, "the most that it may hold; absent: no limit";
+        weight: Millionths = ONE, "its weight in the rest (1)";
+        priority: i64 = 0, "the highest priority receives the rest first (0)";
+        usage: PastUsage = PastUsage::Part(0), "its past usage, as a part of the cluster or as amounts (0)";
+        preemptible: bool = true,
+            "false: its workloads are never stopped, and start only within its deserved amount (true)";
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        k: Millionths = ONE, "how much past usage counts (1)",
+            within(Millionths::read, |k| *k / (ONE / 1000) <= 1_000_000, "a number from 0 to 1000");
+        saturation as "saturation_multiplier": Millionths = ONE,
+            "at least 1: the factor of the reclaiming queue's used part of its fair share in comparisons (1)",
+            within(Millionths::read, |factor| (ONE..=1000 * ONE).contains(factor), "a number from 1 to 1000");
+        queue_priority as "queue_priority_in_quota_reclaim": bool = false,
+            "true: a queue within its deserved amount reclaims from any of lower priority (false)";
+    }
 }
 
-/// The settings of all nodes of the tree.
+/// The tree of queues.
+pub type Tree = cycle::Tree<NodeQuota>;
+
+/// The past usage of a queue.
+#[derive(Clone, Copy, Debug)]
+pub enum PastUsage {
+    /// A part of each resource of the cluster.
+    Part(Millionths),
+    Amounts(Resources),
+}
+
+impl SettingValue for PastUsage {
+    fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<PastUsage> {
+        match node.table() {
+            None => Millionths::read(node, key, dims).map(PastUsage::Part),
+            Some(_) => Resources::read(node, key, dims).map(PastUsage::Amounts),
+        }
+    }
+}
+
+impl PastUsage {
+    /// Returns the usage of a resource as a part of the cluster, in steps of 1/[`USAGE_ONE`].
+    fn part(&self, d: usize, capacity: &Resources) -> u64 {
+        let (amount, all) = match self {
+            PastUsage::Part(part) => (*part, ONE),
+            PastUsage::Amounts(amounts) => (amounts[d], capacity[d]),
+        };
+        let product = u128::from(amount) * u128::from(USAGE_ONE);
+        u64::try_from(product.checked_div(all.into()).unwrap_or(0)).unwrap_or(u64::MAX)
+    }
+}
+
+impl NodeQuota {
+    /// Returns the deserved amount of a resource.
+    pub fn deserved(&self, d: usize) -> Bound {
+        self.deserved[d].unwrap_or(Bound::Amount(0))
+    }
+}
+
+/// The rules of division that hold for all queues.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    pub nodes: Vec<NodeQuota>,
     /// Whether each resource is divided; queues have no quota of the others.
     divided: Resources<bool>,
     /// The unit of each resource; fair shares are rounded down to multiples of it.
@@ -54,76 +105,40 @@ pub struct Side {
 }
 
 impl Quotas {
-    /// Reads the settings of a file; for `priority_first` see [`Shares::compare`]. Errors: unusable values.
-    pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources, priority_first: bool) -> Result<Quotas> {
-        let root = NodeQuota {
-            deserved: Resources::uniform(Bound::Amount(0)),
-            limit: Resources::NONE,
-            weight: ONE,
-            priority: 0,
-            usage: Resources::ZERO,
-            preemptible: true,
-        };
-        let (mut nodes, mut named) = (vec![root], Resources::uniform(false));
-        for at in 0..file.groups.len() {
-            let deserved = file.bounds(at, "deserved", dims)?.unwrap_or_default();
-            named = named.zip_with(deserved, |named, amount| named || amount.is_some());
-            nodes.push(NodeQuota {
-                deserved: deserved.map(|bound| bound.unwrap_or(Bound::Amount(0))),
-                limit: file.amounts(at, "limit", dims)?.unwrap_or_default(),
-                weight: file.weight(at)?,
-                priority: file.integer(at, "priority")?.unwrap_or(0),
-                usage: usage(file, at, dims, &capacity)?,
-                preemptible: file.truth(at, "preemptible")?.unwrap_or(true),
-            });
-        }
-        let k = match file.policy.get("k") {
-            None => 1000,
-            Some(entry) => match number(&entry.node, "k")? / (ONE / 1000) {
-                k if k <= 1_000_000 => k,
-                _ => return Err(entry.node.place.wrong("k", "is too large; expected a number from 0 to 1000")),
-            },
-        };
+    /// Creates the rules for the queues of a tree; for `priority_first` see [`Shares::compare`].
+    pub fn new(tree: &Tree, dims: &[Dim], capacity: Resources, settings: &PolicySettings) -> Quotas {
+        let named = Resources::from_fn(|d| (0..tree.nodes.len()).any(|at| tree[at].deserved[d].is_some()));
         let known = |d: usize| d < dims.len() && (named[d] || named == Resources::uniform(false));
         let unit = |d: usize| if dims.get(d).is_some_and(|dim| dim.name == "gpu") { 1000 } else { 1 };
-        Ok(Quotas {
-            nodes,
+        Quotas {
             divided: Resources::from_fn(known),
             unit: Resources::from_fn(unit),
             three: ["cpu", "memory", "gpu"]
                 .iter()
                 .all(|name| (0..dims.len()).any(|d| dims[d].name == *name && known(d))),
-            priority_first,
-            k,
+            priority_first: settings.queue_priority,
+            k: settings.k / (ONE / 1000),
             capacity,
             dims: dims.len(),
-        })
-    }
-
-    /// Adds a queue for one user: it has no deserved amount, and its weight is that of the user.
-    pub fn add_user_queue(&mut self, weight: u64) {
-        let root = self.nodes[ROOT].clone();
-        self.nodes.push(NodeQuota { weight, ..root });
+        }
     }
 
     /// Computes the fair shares of all nodes from their requests, level by level; the share of the root is the cluster.
     pub fn shares(&self, tree: &Tree, requests: &[Resources]) -> Vec<Resources> {
         let mut shares = vec![Resources::ZERO; tree.nodes.len()];
         shares[ROOT] = self.capacity;
-        let mut order = tree.upwards();
-        order.reverse();
-        for at in order {
+        for at in tree.downwards() {
             let children = &tree.nodes[at].children;
             for d in (0..self.dims).filter(|d| self.divided[*d] && !children.is_empty()) {
                 let claim = |child: &QueueAt| {
-                    let quota = &self.nodes[*child];
+                    let quota = &tree[*child];
                     Claim {
-                        deserved: quota.deserved[d].amount(shares[at][d]),
+                        deserved: quota.deserved(d).amount(shares[at][d]),
                         weight: quota.weight,
                         limit: quota.limit[d],
                         request: requests[*child][d],
                         priority: quota.priority,
-                        usage: quota.usage[d],
+                        usage: quota.usage.part(d, &self.capacity),
                     }
                 };
                 let claims: Vec<Claim> = children.iter().map(claim).collect();
@@ -140,45 +155,20 @@ impl Quotas {
     }
 
     /// Returns whether amounts stay within what a queue deserves.
-    pub fn is_deserved(&self, at: QueueAt, amounts: &Resources) -> bool {
-        (0..self.dims).all(|d| !self.divided[d] || Bound::Amount(amounts[d]) <= self.nodes[at].deserved[d])
+    pub fn is_deserved(&self, tree: &Tree, at: QueueAt, amounts: &Resources) -> bool {
+        (0..self.dims).all(|d| !self.divided[d] || Bound::Amount(amounts[d]) <= tree[at].deserved(d))
     }
 
     /// Returns the non-preemptible allocation of a queue and its subtree, plus these amounts.
     pub fn fixed(&self, tree: &Tree, usage: &[Resources], at: QueueAt, more: &Resources) -> Resources {
-        let mut sum = *more;
-        for leaf in (1..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && !self.nodes[*leaf].preemptible) {
-            if tree.path(leaf).any(|above| above == at) {
-                sum += usage[leaf];
-            }
-        }
-        sum
+        let fixed = tree.leaves().filter(|leaf| !tree[*leaf].preemptible && tree.is_within(*leaf, at));
+        fixed.fold(*more, |sum, leaf| sum + usage[leaf])
     }
 
-    /// Returns the first limit of a queue or an ancestor that these additional amounts would exceed: the queue, the resource and the
-    /// excess.
-    pub fn over_limit(
-        &self,
-        tree: &Tree,
-        usage: &[Resources],
-        leaf: QueueAt,
-        need: &Resources,
-    ) -> Option<(QueueAt, usize, u64)> {
-        tree.exceeded(|at| &self.nodes[at].limit, usage, leaf, need)
+    /// Returns the first limit of a queue or an ancestor that these additional amounts would exceed.
+    pub fn over_limit(&self, tree: &Tree, usage: &[Resources], leaf: QueueAt, need: &Resources) -> Option<Excess> {
+        tree.exceeded(|at| &tree[at].limit, usage, leaf, need)
     }
-}
-
-fn usage(file: &QueueFile, at: usize, dims: &[Dim], capacity: &Resources) -> Result<Resources> {
-    let Some(entry) = file.groups[at].table.get("usage") else { return Ok(Resources::ZERO) };
-    if entry.node.table().is_none() {
-        let part = u128::from(number(&entry.node, "usage")?) * u128::from(USAGE_ONE) / u128::from(ONE);
-        return Ok(Resources::uniform(u64::try_from(part).unwrap_or(u64::MAX)));
-    }
-    let amounts = file.amounts(at, "usage", dims)?.unwrap_or_default().or_zero();
-    Ok(amounts.zip_with(*capacity, |amount, all| {
-        let product = u128::from(amount) * u128::from(USAGE_ONE);
-        u64::try_from(product.checked_div(all.into()).unwrap_or(0)).unwrap_or(u64::MAX)
-    }))
 }
 
 /// The quotas and the fair shares at one moment.
@@ -193,8 +183,8 @@ impl Shares<'_> {
     /// Returns the allowance of a queue, beyond which others may reclaim: the larger of its fair share and its deserved amount, within its
     /// limit. `None` is unlimited.
     pub fn allocatable(&self, at: QueueAt, d: usize) -> Option<u64> {
-        let quota = &self.quotas.nodes[at];
-        let most = match quota.deserved[d] {
+        let quota = &self.tree[at];
+        let most = match quota.deserved(d) {
             Bound::Amount(amount) if self.quotas.divided[d] => Some(amount.max(self.fair[at][d])),
             _ => None,
         };
@@ -213,10 +203,10 @@ impl Shares<'_> {
             let held = usage[side.at];
             let with = held + side.with;
             let share = with.saturating_sub(side.without);
-            let quota = &self.quotas.nodes[side.at];
+            let quota = &self.tree[side.at];
             let all_over = || (0..self.quotas.dims).all(|d| !self.quotas.divided[d] || self.fair[side.at][d] < held[d]);
             let over = self.quotas.three && all_over();
-            let starved = self.quotas.is_deserved(side.at, &with);
+            let starved = self.quotas.is_deserved(self.tree, side.at, &with);
             let nothing = (0..self.quotas.dims).any(|d| self.allocatable(side.at, d) == Some(0) && with[d] > 0);
             (
                 (over, !starved, std::cmp::Reverse(quota.priority), nothing),
@@ -258,9 +248,4 @@ impl Shares<'_> {
             _ => Ordering::Equal,
         }
     }
-}
-
-/// Returns the error for a user with a weight per resource.
-pub fn no_weight(name: &str) -> Error {
-    Error::plan("weights", format!("a weight per resource for '{name}'"), "one weight per user under this policy")
 }

@@ -12,10 +12,10 @@ use std::collections::{HashMap, HashSet};
 
 use ethnum::U256;
 
-use super::super::cycle::{Bound, ONE, Placements, QueueAt, ROOT, Runs, Session, change_amounts};
+use super::super::cycle::{Bound, ONE, Placements, QueueAt, ROOT, Runs};
 use super::quotas::Shares;
 use super::walk::{Item, Walk};
-use super::{Rules, WaitingWorkload};
+use super::{Rules, Session, WaitingWorkload};
 use plimsoll_base::units::{Resources, UserId};
 
 /// A running task, or gang, that may be preempted.
@@ -93,11 +93,11 @@ impl VictimSearch<'_, '_> {
         let leaf = self.entry.next.queue;
         let with = self.session.usage[leaf] + self.entry.need;
         self.shares.is_fair(leaf, &with)
-            && (self.preemptible() || self.shares.quotas.is_deserved(leaf, &self.fixed(leaf)))
+            && (self.preemptible() || self.shares.quotas.is_deserved(self.shares.tree, leaf, &self.fixed(leaf)))
     }
 
     fn preemptible(&self) -> bool {
-        self.shares.quotas.nodes[self.entry.next.queue].preemptible
+        self.shares.tree[self.entry.next.queue].preemptible
     }
 
     /// Returns the non-preemptible allocation of a queue, with the workload.
@@ -109,7 +109,7 @@ impl VictimSearch<'_, '_> {
     pub fn reclaim(&self) -> Option<Solution> {
         let tree = self.session.tree;
         let own = self.entry.next.queue;
-        let others = (1..tree.nodes.len()).filter(|leaf| *leaf != own && tree.is_leaf(*leaf));
+        let others = tree.leaves().filter(|leaf| *leaf != own);
         let lines = others.filter(|leaf| self.is_candidate(*leaf)).map(|leaf| (leaf, self.line(leaf, None))).collect();
         self.search(lines, true)
     }
@@ -124,7 +124,7 @@ impl VictimSearch<'_, '_> {
     }
 
     fn preemptible_leaf(&self, leaf: QueueAt) -> bool {
-        self.shares.quotas.nodes[leaf].preemptible && !self.session.tree.nodes[leaf].users.is_empty()
+        self.shares.tree[leaf].preemptible && !self.session.tree.nodes[leaf].users.is_empty()
     }
 
     /// Returns whether a queue may have victims, before any are examined (`filter_victims.go`, the fix of issue 1750).
@@ -137,24 +137,22 @@ impl VictimSearch<'_, '_> {
         }
         let (own, other) = self.level(leaf);
         let held = self.session.usage[other];
-        let quotas = self.shares.quotas;
-        if !quotas.is_deserved(own, &(self.session.usage[own] + self.entry.need)) {
+        let Shares { quotas, tree, .. } = self.shares;
+        if !quotas.is_deserved(tree, own, &(self.session.usage[own] + self.entry.need)) {
             return self.is_above_fair(other, &held);
         }
-        if self.rules.queue_priority && quotas.nodes[own].priority > quotas.nodes[other].priority {
+        if self.rules.settings.queue_priority && tree[own].priority > tree[other].priority {
             return true;
         }
         let asked = |d: &usize| quotas.is_divided(*d) && self.entry.need[*d] > 0;
-        let over = (0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) > quotas.nodes[other].deserved[d]);
-        over || !(0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) < quotas.nodes[other].deserved[d])
+        let over = (0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) > tree[other].deserved(d));
+        over || !(0..quotas.dims).filter(asked).any(|d| Bound::Amount(held[d]) < tree[other].deserved(d))
     }
 
     /// Returns the two queues to compare: the ancestors of the workload's queue and of the victims' queue right under their lowest common
     /// ancestor.
     fn level(&self, leaf: QueueAt) -> (QueueAt, QueueAt) {
-        let (tree, own) = (self.session.tree, self.entry.next.queue);
-        let above = tree.common(own, leaf);
-        (tree.child_towards(above, own), tree.child_towards(above, leaf))
+        self.session.tree.siblings(self.entry.next.queue, leaf)
     }
 
     fn is_above_fair(&self, at: QueueAt, held: &Resources) -> bool {
@@ -215,7 +213,7 @@ impl VictimSearch<'_, '_> {
         let mut trial = self.session.trial();
         for victim in taken {
             trial.release(self.session, &victim.runs);
-            change_usage(self.shares.tree.path(victim.runs.queue), &mut usage, &victim.amount(), false);
+            self.shares.tree.change(&mut usage, victim.runs.queue, &victim.amount(), false);
         }
         let mut lines: HashMap<QueueAt, Vec<PlacementCandidate>> = HashMap::new();
         lines.entry(self.entry.next.queue).or_default().push(PlacementCandidate::Preemptor(self.entry));
@@ -246,7 +244,7 @@ impl VictimSearch<'_, '_> {
                 PlacementCandidate::Victim(..) => {}
             }
             if fits {
-                change_usage(self.shares.tree.path(leaf), &mut usage, &amount, true);
+                self.shares.tree.change(&mut usage, leaf, &amount, true);
             }
             walk.settle(leaf, &usage);
         }
@@ -266,23 +264,20 @@ impl VictimSearch<'_, '_> {
         let mut solution = Taken::new();
         for leaf in leaves {
             let (own, other) = self.level(leaf);
-            let starved = quotas.is_deserved(own, &(self.session.usage[own] + self.entry.need));
+            let starved = quotas.is_deserved(tree, own, &(self.session.usage[own] + self.entry.need));
             for victim in gone.iter().filter(|victim| victim.runs.queue == leaf) {
                 let held = left[other];
                 let rule = if self.is_above_fair(other, &held) {
                     ABOVE_FAIR
-                } else if starved && !quotas.is_deserved(other, &held) {
+                } else if starved && !quotas.is_deserved(tree, other, &held) {
                     ABOVE_DESERVED
-                } else if starved
-                    && self.rules.queue_priority
-                    && quotas.nodes[own].priority > quotas.nodes[other].priority
-                {
+                } else if starved && self.rules.settings.queue_priority && tree[own].priority > tree[other].priority {
                     LOWER_QUEUE
                 } else {
                     return None;
                 };
                 solution.push((victim.runs, rule));
-                change_usage(tree.path(leaf), &mut left, &victim.amount(), false);
+                tree.change(&mut left, leaf, &victim.amount(), false);
                 for at in tree.path(leaf) {
                     touched[at] = touched[at].zip_with(victim.amount(), |touched, amount| touched || amount > 0);
                 }
@@ -297,7 +292,7 @@ impl VictimSearch<'_, '_> {
         let (tree, quotas) = (self.session.tree, self.shares.quotas);
         let parent = tree.nodes[at].parent;
         let with = left[at] + self.entry.need;
-        let fixed = || self.preemptible() || quotas.is_deserved(at, &self.fixed(at));
+        let fixed = || self.preemptible() || quotas.is_deserved(tree, at, &self.fixed(at));
         if self.rules.within_shares {
             let alone = parent == ROOT && tree.nodes[ROOT].children.len() == 1;
             return (alone || self.shares.is_fair(at, &with)) && fixed();
@@ -312,7 +307,7 @@ impl VictimSearch<'_, '_> {
                 return true;
             }
             let part = |amount: u64, by: u64, times: u64| U256::from(amount) * U256::from(by) * U256::from(times);
-            own > 0 && part(with[d], other, self.rules.saturation) < part(left[*sibling][d], own, ONE)
+            own > 0 && part(with[d], other, self.rules.settings.saturation) < part(left[*sibling][d], own, ONE)
         };
         { losers }.all(|sibling| {
             let counts = |d: &usize| quotas.is_divided(*d) && (touched[*sibling][*d] || self.entry.need[*d] > 0);
@@ -323,8 +318,4 @@ impl VictimSearch<'_, '_> {
 
 fn of_priority(gone: &[Victim]) -> Taken {
     gone.iter().map(|victim| (victim.runs, LOWER_PRIORITY)).collect()
-}
-
-fn change_usage(path: impl Iterator<Item = QueueAt>, usage: &mut [Resources], amount: &Resources, more: bool) {
-    path.for_each(|at| change_amounts(&mut usage[at], amount, more));
 }

@@ -30,15 +30,15 @@
 mod runtime;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::cycle::{
-    Cycled, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session,
-    Tree, Waiting, place_task, truth,
+    self, Millionths, ONE, OptionalAmounts, Placements, QueueAt, QueueFile, QueueView, ROOT, Runs, Scheduler,
+    SettingTable, SettingValue, Solution, Waiting, parse, place_task, settings,
 };
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
+use plimsoll_base::tree::Node;
 use plimsoll_base::units::{Dim, MAX_DIMS, MachineId, Resources, Time, Unit, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use runtime::{Scaling, SiblingClaim, runtimes, scaled};
@@ -63,51 +63,63 @@ pub static ROW: PolicyRow = PolicyRow {
             "the usage of system groups is subtracted from the total, and they also get a part of the rest (koordinator issue 2263)",
         ),
     ],
-    keys: &[
-        QueueKey::group("min", "its amount before the rest is divided"),
-        QueueKey::group("max", "the most that it may have"),
-        QueueKey::group("shared_weight", "its weight in the rest, by resource; absent or 0: max, or else the cluster"),
-        QueueKey::group("lend", "false: its unused minimum is reserved for it"),
-        QueueKey::group("scale_min", "whether its minimum is cut if the minimums exceed the total"),
-        QueueKey::group("system", "true: it has no quota, and its usage is subtracted from the total"),
-        QueueKey::policy("scale_min", "the scale_min of groups without this key"),
-        QueueKey::policy("check_parent", "true: groups above have to stay within their runtime quotas as well"),
-        QueueKey::policy("revoke", "false: nothing above a runtime quota is revoked"),
-        QueueKey::policy("preempt", "false: no preemption within a group"),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Koordinator::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, Koordinator::new),
 };
 
-/// The settings of a group.
-#[derive(Clone, Debug)]
-struct Settings {
-    min: Resources,
-    max: OptionalAmounts,
-    /// The shared weight; absent: the cluster.
-    weight: OptionalAmounts,
-    /// Whether the quota covers each resource.
-    covers: Resources<bool>,
-    lends: bool,
-    scaling: Scaling,
-    system: bool,
+settings! {
+    /// The settings of a group.
+    group struct Settings {
+        min: Resources = Resources::ZERO, "its amount before the rest is divided";
+        max: Option<OptionalAmounts> = None, "the most that it may have";
+        shared_weight: Option<OptionalAmounts> = None,
+            "its weight in the rest, by resource; absent or 0: max, or else the cluster", shared_weight;
+        lend: bool = true, "false: its unused minimum is reserved for it";
+        scale_min: Option<bool> = None, "whether its minimum is cut if the minimums exceed the total";
+        system: bool = false, "true: it has no quota, and its usage is subtracted from the total";
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        scale_min: bool = false, "the scale_min of groups without this key";
+        check_parent: bool = false, "true: groups above have to stay within their runtime quotas as well";
+        revoke: bool = true, "false: nothing above a runtime quota is revoked";
+        preempt: bool = true, "false: no preemption within a group";
+    }
+}
+
+type Tree = cycle::Tree<Settings>;
+type Session<'a> = cycle::Session<'a, Settings>;
+
+/// Reads the shared weight; if it is 0 in all resources, it counts as absent.
+fn shared_weight(node: &Node, key: &str, dims: &[Dim]) -> Result<Option<OptionalAmounts>> {
+    Ok(Some(OptionalAmounts::read(node, key, dims)?).filter(|weights| !weights.or_zero().is_zero()))
+}
+
+impl Settings {
+    /// Returns the shared weight of a resource; `None` is the cluster.
+    fn weight(&self, d: usize) -> Option<u64> {
+        self.shared_weight.as_ref().or(self.max.as_ref()).map(|weights| weights[d].unwrap_or(0))
+    }
+
+    /// Returns whether the quota covers a resource.
+    fn covers(&self, d: usize) -> bool {
+        self.max.as_ref().or(self.shared_weight.as_ref()).is_none_or(|named| named[d].is_some())
+    }
+
+    fn max(&self, d: usize) -> Option<u64> {
+        self.max.as_ref().and_then(|max| max[d])
+    }
 }
 
 struct Koordinator {
-    settings: Vec<Settings>,
+    settings: PolicySettings,
+    /// How minimums are scaled.
+    scaling: Scaling,
     dims: Vec<Dim>,
     /// The amount of each resource that counts as one unit.
     units: Resources,
-    check_parent: bool,
-    revoke: bool,
-    preempt: bool,
     /// See `@2263`.
     twice: bool,
-    /// The position of each node in the order of names.
-    named: Vec<usize>,
 }
 
 const NO_ROOM: Reason = Reason::NoRoom("there is no room");
@@ -118,49 +130,25 @@ const IN_GROUP: &str = "a more urgent pod of its group starts in its room";
 const ENDLESS: u64 = u64::MAX / 5;
 
 impl Koordinator {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Koordinator> {
-        let scale = truth(&file.policy, "scale_min")?.unwrap_or(false) || variant == Some("2393");
-        let how = if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact };
-        let scaling = |scale: bool| if scale { how } else { Scaling::Kept };
-        let (none, covers) = (Resources::NONE, Resources::uniform(true));
-        let (min, max, weight) = (Resources::ZERO, none, none);
-        let mut settings =
-            vec![Settings { min, max, weight, covers, lends: true, scaling: scaling(scale), system: false }];
-        for at in 0..file.groups.len() {
-            let of = |key: &str| file.amounts(at, key, setup.dims);
-            let max = of("max")?;
-            let shared = of("shared_weight")?.filter(|weights| !weights.or_zero().is_zero());
-            settings.push(Settings {
-                min: of("min")?.unwrap_or_default().or_zero(),
-                max: max.unwrap_or_default(),
-                weight: shared.or(max).map_or(none, |weights| weights.map(|weight| weight.or(Some(0)))),
-                covers: max.or(shared).map_or(covers, |named| named.map(|amount| amount.is_some())),
-                lends: file.truth(at, "lend")?.unwrap_or(true),
-                scaling: scaling(file.truth(at, "scale_min")?.unwrap_or(scale)),
-                system: file.truth(at, "system")?.unwrap_or(false),
-            });
-        }
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Koordinator> {
+        let mut settings = PolicySettings::read(&file.policy, setup.dims)?;
+        settings.scale_min |= variant == Some("2393");
         let whole = |dim: &Dim| dim.unit == Unit::Milli && dim.name != "cpu";
         Ok(Koordinator {
             settings,
+            scaling: if variant == Some("2393") { Scaling::Floats } else { Scaling::Exact },
             dims: setup.dims.to_vec(),
             units: Resources::from_fn(|d| if setup.dims.get(d).is_some_and(whole) { 1000 } else { 1 }),
-            check_parent: truth(&file.policy, "check_parent")?.unwrap_or(false),
-            revoke: truth(&file.policy, "revoke")?.unwrap_or(true),
-            preempt: truth(&file.policy, "preempt")?.unwrap_or(true),
             twice: variant == Some("2263"),
-            named: Vec::new(),
         })
     }
 
-    fn rank_names(&mut self, tree: &Tree) {
-        if self.named.len() != tree.nodes.len() {
-            self.named = names(tree);
-        }
+    fn scaling(&self, settings: &Settings) -> Scaling {
+        if settings.scale_min.unwrap_or(self.settings.scale_min) { self.scaling } else { Scaling::Kept }
     }
 
     /// Computes the runtime quota of every group; the quota of the root is the total that all groups share.
-    fn runtimes(&self, tree: &Tree, books: &Books, usage: &[Resources], named: &[usize]) -> Vec<Resources> {
+    fn runtimes(&self, tree: &Tree, books: &Books, usage: &[Resources]) -> Vec<Resources> {
         let mut runtime = vec![Resources::ZERO; tree.nodes.len()];
         let upwards = tree.upwards();
         for (d, unit) in self.units.iter().enumerate().take(self.dims.len()) {
@@ -168,35 +156,41 @@ impl Koordinator {
             // The request of each group, cut to its maximum: its contribution to its parent's request.
             let mut requests = vec![0u64; tree.nodes.len()];
             for at in &upwards {
-                let settings = &self.settings[*at];
+                let settings = &tree[*at];
                 let own = tree.nodes[*at].users.iter().map(|user| books.wanted(*user, d)).sum::<u128>();
                 let sum = requests[*at].saturating_add(u64::try_from(own).unwrap_or(u64::MAX).div_ceil(unit));
-                let sum = if settings.lends { sum } else { sum.max(settings.min[d] / unit) };
-                requests[*at] = sum.min(settings.max[d].map_or(u64::MAX, |max| max / unit));
+                let sum = if settings.lend { sum } else { sum.max(settings.min[d] / unit) };
+                requests[*at] = sum.min(settings.max(d).map_or(u64::MAX, |max| max / unit));
                 let parent = tree.nodes[*at].parent;
                 if *at != ROOT {
                     requests[parent] = requests[parent].saturating_add(requests[*at]);
                 }
             }
-            let systems = (1..tree.nodes.len()).filter(|at| self.settings[*at].system);
+            let systems = (1..tree.nodes.len()).filter(|at| tree[*at].system);
             let taken = systems.map(|at| usage[at][d]).fold(0u64, u64::saturating_add);
             runtime[ROOT][d] = capacity.saturating_sub(taken);
             for at in upwards.iter().rev() {
                 let children = &tree.nodes[*at].children;
-                let taking = |child: &&QueueAt| self.twice || !self.settings[**child].system;
+                let taking = |child: &&QueueAt| self.twice || !tree[**child].system;
                 let taking: Vec<QueueAt> = children.iter().filter(taking).copied().collect();
                 let total = runtime[*at][d] / unit;
                 let mins: Vec<(u64, Scaling)> =
-                    taking.iter().map(|at| (self.settings[*at].min[d] / unit, self.settings[*at].scaling)).collect();
+                    taking.iter().map(|at| (tree[*at].min[d] / unit, self.scaling(&tree[*at]))).collect();
                 let claim = |(at, min): (&QueueAt, u64)| {
-                    let settings = &self.settings[*at];
-                    let weight = settings.weight[d].unwrap_or(capacity);
+                    let settings = &tree[*at];
+                    let weight = settings.weight(d).unwrap_or(capacity);
                     let weight = if settings.system { ENDLESS } else { weight.div_ceil(unit) };
-                    SiblingClaim { request: requests[*at], min, weight, lends: settings.lends, named: named[*at] }
+                    SiblingClaim {
+                        request: requests[*at],
+                        min,
+                        weight,
+                        lends: settings.lend,
+                        named: tree.name_rank(*at),
+                    }
                 };
                 let claims: Vec<SiblingClaim> = taking.iter().zip(scaled(total, &mins)).map(claim).collect();
                 for (child, quota) in taking.iter().zip(runtimes(total, &claims)) {
-                    let covered = self.settings[*child].covers[d];
+                    let covered = tree[*child].covers(d);
                     // Child groups of a group without a quota of this resource share the amount of its parent.
                     runtime[*child][d] = if covered { quota.saturating_mul(unit) } else { runtime[*at][d] };
                 }
@@ -207,10 +201,10 @@ impl Koordinator {
 
     /// Returns the groups with quotas that limit the pods of a queue.
     fn gates(&self, tree: &Tree, queue: QueueAt) -> Vec<QueueAt> {
-        if self.settings[queue].system {
+        if tree[queue].system {
             return Vec::new();
         }
-        let above = if self.check_parent { usize::MAX } else { 1 };
+        let above = if self.settings.check_parent { usize::MAX } else { 1 };
         tree.path(queue).filter(|at| *at != ROOT).take(above).collect()
     }
 
@@ -225,7 +219,7 @@ impl Koordinator {
         let need = next.need();
         let mut most = u64::MAX;
         for at in self.gates(session.tree, next.queue) {
-            for d in (0..MAX_DIMS).filter(|d| need[*d] > 0 && self.settings[at].covers[*d]) {
+            for d in (0..MAX_DIMS).filter(|d| need[*d] > 0 && session.tree[at].covers(*d)) {
                 let used = session.usage[at][d].saturating_sub(gone[d]);
                 let room = runtime[at][d].saturating_sub(used);
                 if room < need[d] {
@@ -263,14 +257,8 @@ impl Koordinator {
         if session.least_urgent(next.queue).is_none_or(|least| least <= next.priority) {
             return false;
         }
-        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
-        for runs in session.running(next.queue).iter().filter(|runs| runs.priority > next.priority) {
-            for unit in runs.units().take(session.units_left(runs) as usize) {
-                for (machine, _) in session.seats_of(&unit) {
-                    machines.entry(machine).or_default().push(unit);
-                }
-            }
-        }
+        let less_urgent = session.units(next.queue).filter(|unit| unit.priority > next.priority);
+        let mut machines = session.by_machine(less_urgent);
         let (mut rooms, mut gone, mut seats) = (session.trial(), Vec::<Runs>::new(), Placements::new());
         for pod in 1..=next.together() {
             // The pods that have a machine so far, plus the current one.
@@ -303,10 +291,7 @@ impl Koordinator {
             };
             place_task(&mut seats, machine);
         }
-        for unit in gone {
-            session.evict(&unit, unit.count, Some(next.user), IN_GROUP);
-        }
-        session.launch_on(next, seats);
+        session.displace(next, Solution { victims: gone, seats }, IN_GROUP);
         true
     }
 
@@ -346,21 +331,19 @@ impl Koordinator {
 
     /// Revokes pods of a group until it is within its runtime quota, and spares revoked pods that still fit.
     fn take_back(&self, session: &mut Session, runtime: &Resources, leaf: QueueAt, by: Option<UserId>) {
-        let covers = &self.settings[leaf].covers;
-        let within = |used: &Resources| (0..MAX_DIMS).all(|d| !covers[d] || used[d] <= runtime[d]);
+        let settings = &session.tree[leaf];
+        let within = |used: &Resources| (0..MAX_DIMS).all(|d| !settings.covers(d) || used[d] <= runtime[d]);
         let mut used = session.usage[leaf];
         if within(&used) {
             return;
         }
         let mut taken: Vec<Runs> = Vec::new();
-        for runs in session.running(leaf) {
-            for unit in runs.units().take(session.units_left(runs) as usize) {
-                if within(&used) {
-                    break;
-                }
-                used = used.saturating_sub(unit.unit());
-                taken.push(unit);
+        for unit in session.units(leaf) {
+            if within(&used) {
+                break;
             }
+            used = used.saturating_sub(unit.unit());
+            taken.push(unit);
         }
         let enough = within(&used);
         for unit in taken.into_iter().rev() {
@@ -383,42 +366,22 @@ fn harm(victims: &[Runs]) -> (Reverse<u8>, usize, Reverse<u64>, Reverse<Option<T
     (Reverse(first), victims.len(), Reverse(all), Reverse(oldest))
 }
 
-/// Returns the position of each group in the order of names.
-fn names(tree: &Tree) -> Vec<usize> {
-    let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
-    order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));
-    let mut named = vec![0; order.len()];
-    order.into_iter().enumerate().for_each(|(place, at)| named[at] = place);
-    named
-}
-
 impl Scheduler for Koordinator {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
-        let root = self.settings[ROOT].clone();
-        self.settings.push(Settings { weight: Resources::uniform(Some(weight.max(ONE / 1000))), ..root });
-        Ok(())
+    type Settings = Settings;
+
+    fn user_queue(weight: Option<Millionths>) -> Option<Settings> {
+        let shared_weight = Some(Resources::uniform(Some(weight?.max(ONE / 1000))));
+        Some(Settings { shared_weight, ..Settings::default() })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        self.rank_names(session.tree);
-        let runtime = self.runtimes(session.tree, session.books, &session.usage, &self.named);
-        let mut line: Vec<Waiting> = Vec::new();
-        for queue in session.waiting_queues() {
-            line.extend(session.waiting(queue));
-        }
+        let runtime = self.runtimes(session.tree, session.books, &session.usage);
+        let mut line: Vec<Waiting> = session.all_waiting().collect();
         line.sort_by_key(Waiting::turn);
         let mut first = None;
         for next in line {
             let Some(mut reason) = self.start(session, &runtime, &next) else { continue };
-            while let Some(left) = session.next(next.user).filter(|_| self.preempt) {
+            while let Some(left) = session.next(next.user).filter(|_| self.settings.preempt) {
                 if !self.displace(session, &runtime, &left) {
                     break;
                 }
@@ -431,47 +394,31 @@ impl Scheduler for Koordinator {
         }
         session.spare(|session, unit| {
             let used = session.usage[unit.queue].saturating_add(unit.unit());
-            let covers = |d: usize| self.settings[unit.queue].covers[d] && !self.settings[unit.queue].system;
-            (0..MAX_DIMS).all(|d| !covers(d) || used[d] <= runtime[unit.queue][d])
+            let settings = &session.tree[unit.queue];
+            (0..MAX_DIMS).all(|d| settings.system || !settings.covers(d) || used[d] <= runtime[unit.queue][d])
         });
-        if self.revoke {
-            for leaf in 1..session.tree.nodes.len() {
-                if session.tree.is_leaf(leaf) && !self.settings[leaf].system {
-                    self.take_back(session, &runtime[leaf], leaf, first);
-                }
+        if self.settings.revoke {
+            for leaf in session.tree.leaves().filter(|leaf| *leaf != ROOT && !session.tree[*leaf].system) {
+                self.take_back(session, &runtime[leaf], leaf, first);
             }
         }
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
-        let runtime = self.runtimes(tree, books, &table.usage, &names(tree));
-        let one = |at: QueueAt| {
-            let settings = &self.settings[at];
+    fn status(&self, view: &QueueView<Settings>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
+        let runtime = self.runtimes(tree, books, &table.usage);
+        view.status(|at| {
+            let settings = &tree[at];
             let value = |(d, dim): (usize, &Dim)| {
-                settings.covers[d].then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at][d])))
+                settings.covers(d).then(|| (format!("runtime of {}", dim.name), dim.amount(runtime[at][d])))
             };
-            Status {
-                name: tree.nodes[at].name.clone(),
-                values: self.dims.iter().enumerate().filter_map(value).collect(),
-                guaranteed: settings.min.map(|min| (min > 0).then_some(min)),
-                limit: settings.max,
-            }
-        };
-        (0..tree.nodes.len()).map(one).collect()
+            let guaranteed = settings.min.map(|min| (min > 0).then_some(min));
+            (self.dims.iter().enumerate().filter_map(value).collect(), guaranteed, settings.max.unwrap_or_default())
+        })
     }
 
-    fn compare_users(
-        &self,
-        _tree: &Tree,
-        table: &QueueTable,
-        _books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
-        Some(table.next(one)?.turn() < table.next(other)?.turn())
+    fn compare_users(&self, view: &QueueView<Settings>, one: UserId, other: UserId) -> Option<bool> {
+        view.next(one, other).map(|(one, other)| one.turn() < other.turn())
     }
 }

@@ -13,9 +13,9 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
-use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
+use super::super::cycle::{QueueAt, ROOT, Runs, Waiting};
 use super::preempt::JustifiedVictim;
-use super::quotas::{Arithmetic, BorrowingShare, Quotas, Snapshot};
+use super::quotas::{Arithmetic, BorrowingShare, Quotas, Session, Snapshot, Tree};
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 
 /// The claims of a queue or cohort.
@@ -36,8 +36,8 @@ pub struct Guard<'a> {
 }
 
 impl<'a> Guard<'a> {
-    pub fn new(quotas: &'a Quotas) -> Guard<'a> {
-        let promised = Resources::from_fn(|d| quotas.nodes.iter().any(|quota| quota.nominal[d] > 0));
+    pub fn new(quotas: &'a Quotas, tree: &Tree) -> Guard<'a> {
+        let promised = Resources::from_fn(|d| (0..tree.nodes.len()).any(|at| tree[at].nominal[d] > 0));
         Guard { quotas, promised, of: RefCell::default() }
     }
 
@@ -55,8 +55,7 @@ impl<'a> Guard<'a> {
     fn work_out(&self, session: &Session, at: QueueAt) -> Claims {
         let tree = session.tree;
         let nominal = self.quotas.subtree(at);
-        let leaves =
-            || (0..tree.nodes.len()).filter(|leaf| tree.is_leaf(*leaf) && tree.path(*leaf).any(|above| above == at));
+        let leaves = || tree.leaves().filter(|leaf| tree.is_within(*leaf, at));
         let mut claims = Claims::default();
         if nominal.is_zero() {
             return claims;

@@ -34,17 +34,16 @@ mod quotas;
 
 use std::cmp::Ordering;
 
-use super::cycle::{
-    Cycled, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Runs, Scheduler, Session, Tree, Waiting, choices,
-};
-use plimsoll_base::error::{Error, Result};
+use super::cycle::{Millionths, QueueAt, QueueFile, QueueView, ROOT, Runs, Scheduler, SettingTable, Waiting, parse};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{MAX_DIMS, Resources};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
-use plimsoll_sim::books::Books;
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 
 use guard::Guard;
-use preempt::{JustifiedVictim, Search, Strategy};
-use quotas::{Arithmetic, BorrowingShare, Quotas, Reclaim, Snapshot, WithinQueue};
+use preempt::{JustifiedVictim, Search};
+use quotas::{
+    Arithmetic, BorrowingShare, KEYS, NodeQuota, PolicySettings, Quotas, Reclaim, Session, Snapshot, Tree, WithinQueue,
+};
 
 /// `kueue[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -71,34 +70,14 @@ pub static ROW: PolicyRow = PolicyRow {
         ("7101", "the same (kueue issue 7101)"),
         ("10126", "whether a workload borrows is decided by its queue, not by its cohort (kueue issue 10126)"),
     ],
-    keys: &[
-        QueueKey::group("nominal", "the quota of each resource, which the queue may always claim"),
-        QueueKey::group("limit", "the most that it may borrow beyond its quota; absent: no limit"),
-        QueueKey::group("lend_limit", "the most of its quota that others may borrow; absent: all"),
-        QueueKey::group("weight", "the divisor of its share; 0: any borrowing counts as infinite"),
-        QueueKey::group(
-            "within",
-            "preemption within the queue: never (usual), lower-priority, lower-or-newer-equal-priority",
-        ),
-        QueueKey::group("reclaim", "preemption in other queues: never (usual), lower-priority, any"),
-        QueueKey::group("borrow_within", "lower-priority: read by kueue@3779 alone, as fair sharing ignores it"),
-        QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: the first workload holds up the others"),
-        QueueKey::policy(
-            "preemption_strategies",
-            "less-than-or-equal-to-final-share (S2-a) and less-than-initial-share (S2-b), in this order; usual: both",
-        ),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, Kueue::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, Kueue::new),
 };
 
 /// The settings of the policy.
 #[derive(Clone, Debug)]
 struct Rules {
-    strategies: Vec<Strategy>,
+    settings: PolicySettings,
     arithmetic: Arithmetic,
     guarded: bool,
     /// See `kueue@3779`. That version compares the shares of queues, regardless of their cohorts.
@@ -112,8 +91,6 @@ struct Rules {
 struct Kueue {
     quotas: Quotas,
     rules: Rules,
-    /// Whether queues were added since the quotas were computed.
-    stale: bool,
 }
 
 /// A queue's head in a cycle.
@@ -137,19 +114,9 @@ const TOO_LATE: Reason = Reason::Rule("it no longer fits after the earlier workl
 const DISPLACING: Reason = Reason::Rule("it waits for its victims to leave");
 
 impl Kueue {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kueue> {
-        let named = [
-            ("less-than-or-equal-to-final-share", Strategy::FinalShare),
-            ("less-than-initial-share", Strategy::InitialShare),
-        ];
-        let strategies = choices(&file.policy, "preemption_strategies", &named)?;
-        let strategies = strategies.unwrap_or_else(|| named.iter().map(|(_, strategy)| *strategy).collect());
-        if strategies.is_empty() || strategies == [Strategy::InitialShare, Strategy::FinalShare] {
-            let expected = "one of them, or less-than-or-equal-to-final-share before less-than-initial-share";
-            return Err(Error::plan("preemption_strategies", "this list", expected));
-        }
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Kueue> {
         let rules = Rules {
-            strategies,
+            settings: PolicySettings::read(&file.policy, setup.dims)?,
             arithmetic: match variant {
                 Some("6577") => Arithmetic::Truncated,
                 Some("6774") => Arithmetic::Capped,
@@ -160,7 +127,7 @@ impl Kueue {
             blocked_heads: matches!(variant, Some("6947" | "7101")),
             queue_borrows: matches!(variant, Some("3779" | "10126")),
         };
-        Ok(Kueue { quotas: Quotas::new(file, setup.dims, setup.capacity)?, rules, stale: true })
+        Ok(Kueue { quotas: Quotas::new(setup.capacity), rules })
     }
 
     /// Returns the heads of all queues, and the workloads that cannot start now, with reasons. With blocked heads (the fault of
@@ -181,12 +148,12 @@ impl Kueue {
             }
         }
         for queue in queues {
-            let strict = self.quotas.nodes[queue].strict;
+            let strict = session.tree[queue].strict;
             // Workloads that cannot start. Workloads with equal priority and need cannot start either.
             let mut known: Vec<(u8, Resources, Reason)> = Vec::new();
             for next in session.waiting(queue) {
                 let alike = known.iter().find(|(priority, need, _)| (*priority, *need) == (next.priority, next.need()));
-                if let Some((.., reason)) = alike.filter(|_| !self.goes_by_age(queue)) {
+                if let Some((.., reason)) = alike.filter(|_| !Kueue::goes_by_age(session.tree, queue)) {
                     aside.push((next, *reason));
                     continue;
                 }
@@ -201,8 +168,7 @@ impl Kueue {
                     break;
                 }
                 // It is set aside, but a queue that may not always reclaim reserves room for it.
-                let reserves =
-                    matches!(entry.mode, Mode::Displaces(_)) && self.quotas.nodes[queue].reclaim != Reclaim::Any;
+                let reserves = matches!(entry.mode, Mode::Displaces(_)) && session.tree[queue].reclaim != Reclaim::Any;
                 let reason = self.short(snapshot, &entry);
                 known.push((next.priority, entry.need, reason));
                 aside.push((next, reason));
@@ -216,8 +182,8 @@ impl Kueue {
     }
 
     /// Returns whether the victims of a workload depend on its age.
-    fn goes_by_age(&self, queue: QueueAt) -> bool {
-        self.quotas.nodes[queue].within == WithinQueue::LowerOrNewerEqual
+    fn goes_by_age(tree: &Tree, queue: QueueAt) -> bool {
+        tree[queue].within == WithinQueue::LowerOrNewerEqual
     }
 
     fn short(&self, snapshot: &Snapshot, entry: &QueueHead) -> Reason {
@@ -231,7 +197,7 @@ impl Kueue {
     /// Returns whether a workload may preempt: its queue may preempt its own workloads or reclaim, or for each scarce resource the workload
     /// is within the quota of its queue or of a cohort below the root.
     fn may_displace(&self, snapshot: &Snapshot, at: QueueAt, need: &Resources) -> bool {
-        let quota = &self.quotas.nodes[at];
+        let quota = &snapshot.tree[at];
         let entitled = |d: usize| {
             need[d] == 0
                 || need[d] as i64 <= snapshot.available(at, d)
@@ -307,7 +273,7 @@ impl Kueue {
 
     /// Returns the amounts that a head without candidates reserves: up to its quota, or its limit if it borrows.
     fn reserved(&self, snapshot: &Snapshot, entry: &QueueHead) -> Resources {
-        let (at, quota) = (entry.next.queue, &self.quotas.nodes[entry.next.queue]);
+        let (at, quota) = (entry.next.queue, &snapshot.tree[entry.next.queue]);
         let usage = snapshot.usage(at);
         let borrows =
             (0..MAX_DIMS).any(|d| entry.need[d] > 0 && usage[d] + entry.need[d] as i64 > quota.nominal[d] as i64);
@@ -325,27 +291,21 @@ impl Kueue {
 }
 
 impl Scheduler for Kueue {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
-        self.quotas.add_user_queue(weight);
-        self.stale = true;
-        Ok(())
+    type Settings = NodeQuota;
+
+    /// Returns a queue without a nominal quota that may reclaim.
+    fn user_queue(weight: Option<Millionths>) -> Option<NodeQuota> {
+        let (within, reclaim) = (WithinQueue::LowerPriority, Reclaim::Any);
+        Some(NodeQuota { weight: weight?, within, reclaim, ..NodeQuota::default() })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        if std::mem::take(&mut self.stale) {
+        if !self.quotas.is_current(session.tree) {
             self.quotas.work_out(session.tree);
         }
         let tree = session.tree;
         let mut snapshot = Snapshot::new(&self.quotas, tree, &session.usage);
-        let guard = self.rules.guarded.then(|| Guard::new(&self.quotas));
+        let guard = self.rules.guarded.then(|| Guard::new(&self.quotas, tree));
         let (heads, aside) = self.heads(session, &mut snapshot, guard.as_ref());
         aside.into_iter().for_each(|(next, reason)| session.wait(next.user, reason));
         let mut entries: Vec<Option<QueueHead>> = tree.nodes.iter().map(|_| None).collect();
@@ -361,7 +321,7 @@ impl Scheduler for Kueue {
         let mut taken: Vec<Runs> = Vec::new();
         loop {
             let own = |entry: &QueueHead| {
-                let (usage, nominal) = (snapshot.usage(entry.next.queue), &self.quotas.nodes[entry.next.queue].nominal);
+                let (usage, nominal) = (snapshot.usage(entry.next.queue), &tree[entry.next.queue].nominal);
                 let needs = |d: usize| contested[d] && entry.need[d] > 0;
                 (0..MAX_DIMS).any(needs)
                     && (0..MAX_DIMS).all(|d| !needs(d) || usage[d] + entry.need[d] as i64 <= nominal[d] as i64)
@@ -381,18 +341,15 @@ impl Scheduler for Kueue {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, _books: &Books) -> Vec<Status> {
-        if self.stale || table.usage.len() < tree.nodes.len() {
+    fn status(&self, view: &QueueView<NodeQuota>) -> Vec<Status> {
+        if !self.quotas.is_current(view.tree) {
             return Vec::new();
         }
-        let snapshot = Snapshot::new(&self.quotas, tree, &table.usage);
-        let one = |at: QueueAt| Status {
-            name: tree.nodes[at].name.clone(),
-            values: vec![("share".to_owned(), snapshot.share(at).shown())],
-            guaranteed: self.quotas.subtree(at).map(Some),
-            limit: self.quotas.limit(at),
-        };
-        (0..tree.nodes.len()).map(one).collect()
+        let snapshot = Snapshot::new(&self.quotas, view.tree, &view.table.usage);
+        view.status(|at| {
+            let values = vec![("share".to_owned(), snapshot.share(at).shown())];
+            (values, self.quotas.subtree(at).map(Some), self.quotas.limit(view.tree, at))
+        })
     }
 }
 
@@ -439,7 +396,7 @@ impl Kueue {
         let targets: &[JustifiedVictim] = match mode {
             Mode::Nothing => return session.wait(next.user, self.short(snapshot, &entry)),
             Mode::Displaces(targets) if targets.is_empty() => {
-                if self.quotas.nodes[next.queue].reclaim != Reclaim::Any {
+                if session.tree[next.queue].reclaim != Reclaim::Any {
                     snapshot.add(next.queue, &self.reserved(snapshot, &entry));
                 }
                 return session.wait(next.user, self.short(snapshot, &entry));

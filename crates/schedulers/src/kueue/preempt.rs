@@ -9,10 +9,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::super::cycle::{QueueAt, ROOT, Runs, Session, Waiting};
+use super::super::cycle::{QueueAt, ROOT, Runs, Waiting};
 use super::Rules;
 use super::guard::Guard;
-use super::quotas::{BorrowingShare, Reclaim, Snapshot, WithinQueue};
+use super::quotas::{BorrowingShare, Reclaim, Session, Snapshot, WithinQueue};
 use plimsoll_base::units::{MAX_DIMS, Resources};
 
 /// A rule for the preemption of workloads of other queues.
@@ -67,14 +67,14 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         let need = next.need();
         let contested = Resources::from_fn(|d| need[d] > 0 && need[d] as i64 > snapshot.available(next.queue, d));
         let within_nominal = (0..MAX_DIMS).all(|d| {
-            let (usage, nominal) = (snapshot.usage(next.queue)[d], snapshot.quotas.nodes[next.queue].nominal[d]);
+            let (usage, nominal) = (snapshot.usage(next.queue)[d], session.tree[next.queue].nominal[d]);
             !contested[d] || usage + need[d] as i64 <= nominal as i64
         });
         let (left, targets) = Default::default();
         let mut search =
             Search { session, snapshot, rules, guard, next, need, contested, within_nominal, left, targets };
         let own = search.may_displace_own();
-        if !own && search.snapshot.quotas.nodes[next.queue].reclaim == Reclaim::Never {
+        if !own && session.tree[next.queue].reclaim == Reclaim::Never {
             return Vec::new();
         }
         // From here on, shares include the workload.
@@ -93,7 +93,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
 
     /// Returns whether the workload may preempt others of its own queue.
     fn may_displace_own(&self) -> bool {
-        let quota = &self.snapshot.quotas.nodes[self.next.queue];
+        let quota = &self.session.tree[self.next.queue];
         quota.within != WithinQueue::Never
             && self.session.least_urgent(self.next.queue).is_some_and(|least| match quota.within {
                 WithinQueue::LowerOrNewerEqual => least >= self.next.priority,
@@ -113,12 +113,9 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     }
 
     fn candidates(&mut self, of_own: bool) {
-        let quotas = self.snapshot.quotas;
-        let quota = &quotas.nodes[self.next.queue];
-        for at in 0..self.session.tree.nodes.len() {
-            if at == ROOT || !self.session.tree.is_leaf(at) || self.session.usage[at] == Resources::ZERO {
-                continue;
-            }
+        let tree = self.session.tree;
+        let quota = &tree[self.next.queue];
+        for at in tree.leaves().filter(|at| *at != ROOT && self.session.usage[*at] != Resources::ZERO) {
             let own = at == self.next.queue;
             if if own {
                 !of_own
@@ -156,7 +153,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
 
     /// Returns whether a queue uses more than its own nominal quota of a contested resource.
     fn borrows(&self, at: QueueAt) -> bool {
-        let (usage, nominal) = (self.snapshot.usage(at), &self.snapshot.quotas.nodes[at].nominal);
+        let (usage, nominal) = (self.snapshot.usage(at), &self.session.tree[at].nominal);
         let over = (0..MAX_DIMS).any(|d| self.contested[d] && usage[d] > nominal[d] as i64);
         over && (self.rules.arithmetic != super::Arithmetic::Truncated || self.positive(at))
     }
@@ -184,7 +181,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
     }
 
     fn run(&mut self) -> bool {
-        let first = self.rules.strategies[0];
+        let first = self.rules.settings.strategies[0];
         let mut again: BTreeMap<QueueAt, Vec<Runs>> = BTreeMap::new();
         while let Some(queue) = self.next_queue() {
             if queue == self.next.queue {
@@ -199,7 +196,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
             while let Some(runs) = self.pop(queue) {
                 let rule = if self.within_nominal {
                     Some(RECLAIMED)
-                } else if self.snapshot.quotas.nodes[self.next.queue].borrows_within
+                } else if self.session.tree[self.next.queue].borrows_within
                     && self.rules.borrows_within
                     && runs.priority > self.next.priority
                 {
@@ -218,7 +215,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
                 }
             }
         }
-        if self.rules.strategies.len() < 2 {
+        if self.rules.settings.strategies.len() < 2 {
             return false;
         }
         again.values_mut().for_each(|runs| runs.reverse());
@@ -259,9 +256,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
 
     /// Returns the nodes of preemptor and target right under their lowest common cohort.
     fn pair(&self, queue: QueueAt) -> (QueueAt, QueueAt) {
-        let tree = self.session.tree;
-        let above = tree.common(self.next.queue, queue);
-        (tree.child_towards(above, self.next.queue), tree.child_towards(above, queue))
+        self.session.tree.siblings(self.next.queue, queue)
     }
 
     fn pop(&mut self, queue: QueueAt) -> Option<Runs> {
@@ -293,7 +288,7 @@ impl<'a, 'b, 's> Search<'a, 'b, 's> {
         let mut best: Option<(BorrowingShare, bool, QueueAt)> = None;
         for child in tree.nodes[at].children.iter().copied() {
             let leaf = tree.is_leaf(child);
-            let kin = tree.path(self.next.queue).any(|above| above == child);
+            let kin = tree.is_within(self.next.queue, child);
             if !kin && !self.positive(child) {
                 continue;
             }

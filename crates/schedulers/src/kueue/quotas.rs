@@ -1,6 +1,6 @@
 //! The quotas of a tree of cohorts, their usage, and the resulting shares.
 //!
-//! [`Quotas`] has the configured quotas and the amounts derived from them by [`Quotas::work_out`]. [`Snapshot`] adds the usage of all
+//! [`NodeQuota`] has the configured quotas, [`Quotas`] the amounts derived from them by [`Quotas::work_out`]. [`Snapshot`] adds the usage of all
 //! nodes; workloads can be added and removed for a trial. Shares are compared exactly, or as in earlier versions of the source
 //! ([`Arithmetic`]).
 //!
@@ -8,9 +8,17 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Ratio, Tree};
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources};
+use super::super::cycle::{
+    self, Millionths, ONE, OptionalAmounts, QueueAt, ROOT, Ratio, settings, within, word, words,
+};
+use super::preempt::Strategy;
+use plimsoll_base::units::{MAX_DIMS, Resources};
+
+/// The tree of cohorts and queues.
+pub type Tree = cycle::Tree<NodeQuota>;
+
+/// A cycle of the scheduler.
+pub type Session<'a> = cycle::Session<'a, NodeQuota>;
 
 /// The workloads of its own queue that a workload may preempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,23 +36,6 @@ pub enum Reclaim {
     Any,
 }
 
-/// The configured quotas of a node.
-#[derive(Clone, Debug)]
-pub struct NodeQuota {
-    pub nominal: Resources,
-    /// The most that it may borrow.
-    pub limit: OptionalAmounts,
-    /// The most that it lends.
-    pub lend: OptionalAmounts,
-    pub weight: u64,
-    pub within: WithinQueue,
-    pub reclaim: Reclaim,
-    /// Whether it may preempt lower priorities of other queues while it borrows; only the variant `kueue@3779` reads it.
-    pub borrows_within: bool,
-    /// Whether the first workload holds up the others.
-    pub strict: bool,
-}
-
 const WITHIN: &[(&str, WithinQueue)] = &[
     ("never", WithinQueue::Never),
     ("lower-priority", WithinQueue::LowerPriority),
@@ -52,11 +43,43 @@ const WITHIN: &[(&str, WithinQueue)] = &[
 ];
 const RECLAIM: &[(&str, Reclaim)] =
     &[("never", Reclaim::Never), ("lower-priority", Reclaim::LowerPriority), ("any", Reclaim::Any)];
+const STRATEGIES: &[(&str, Strategy)] =
+    &[("less-than-or-equal-to-final-share", Strategy::FinalShare), ("less-than-initial-share", Strategy::InitialShare)];
 
-/// The quotas of all nodes, and the amounts derived from them.
+settings! {
+    /// The configured quotas of a node.
+    group struct NodeQuota {
+        nominal: Resources = Resources::ZERO, "the quota of each resource, which the queue may always claim";
+        limit: OptionalAmounts = Resources::NONE, "the most that it may borrow beyond its quota; absent: no limit";
+        lend as "lend_limit": OptionalAmounts = Resources::NONE,
+            "the most of its quota that others may borrow; absent: all";
+        weight: Millionths = ONE, "the divisor of its share; 0: any borrowing counts as infinite";
+        within: WithinQueue = WithinQueue::Never,
+            "preemption within the queue: never (usual), lower-priority, lower-or-newer-equal-priority", word(WITHIN);
+        reclaim: Reclaim = Reclaim::Never,
+            "preemption in other queues: never (usual), lower-priority, any", word(RECLAIM);
+        borrows_within as "borrow_within": bool = false,
+            "lower-priority: read by kueue@3779 alone, as fair sharing ignores it",
+            word(&[("never", false), ("lower-priority", true)]);
+        strict as "order": bool = false,
+            "best-effort-fifo (usual), or strict-fifo: the first workload holds up the others",
+            word(&[("best-effort-fifo", false), ("strict-fifo", true)]);
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        strategies as "preemption_strategies": Vec<Strategy> = vec![Strategy::FinalShare, Strategy::InitialShare],
+            "less-than-or-equal-to-final-share (S2-a) and less-than-initial-share (S2-b), in this order; usual: both",
+            within(
+                words(STRATEGIES),
+                |all| !all.is_empty() && *all != [Strategy::InitialShare, Strategy::FinalShare],
+                "one of them, or less-than-or-equal-to-final-share before less-than-initial-share",
+            );
+    }
+}
+
+/// The amounts derived from the quotas of all nodes.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    pub nodes: Vec<NodeQuota>,
     capacity: Resources,
     /// By node, its own nominal quota and the amounts that its children lend.
     subtree: Vec<Resources>,
@@ -67,50 +90,20 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Reads the quotas of a file. Errors: unusable values.
-    pub fn new(file: &QueueFile, dims: &[Dim], capacity: Resources) -> Result<Quotas> {
-        let root = NodeQuota {
-            nominal: Resources::ZERO,
-            limit: Resources::NONE,
-            lend: Resources::NONE,
-            weight: ONE,
-            within: WithinQueue::Never,
-            reclaim: Reclaim::Never,
-            borrows_within: false,
-            strict: false,
-        };
-        let mut nodes = vec![root];
-        for at in 0..file.groups.len() {
-            let of = |key: &str| file.amounts(at, key, dims).map(Option::unwrap_or_default);
-            nodes.push(NodeQuota {
-                nominal: of("nominal")?.or_zero(),
-                limit: of("limit")?,
-                lend: of("lend_limit")?,
-                weight: file.weight(at)?,
-                within: file.choice(at, "within", WITHIN)?.unwrap_or(WithinQueue::Never),
-                reclaim: file.choice(at, "reclaim", RECLAIM)?.unwrap_or(Reclaim::Never),
-                borrows_within: file
-                    .choice(at, "borrow_within", &[("never", false), ("lower-priority", true)])?
-                    .unwrap_or(false),
-                strict: file
-                    .choice(at, "order", &[("best-effort-fifo", false), ("strict-fifo", true)])?
-                    .unwrap_or(false),
-            });
-        }
+    /// Creates the quotas of a cluster; [`Quotas::work_out`] computes them.
+    pub fn new(capacity: Resources) -> Quotas {
         let (subtree, guaranteed, potential) = Default::default();
-        Ok(Quotas { nodes, capacity, subtree, guaranteed, potential })
+        Quotas { capacity, subtree, guaranteed, potential }
     }
 
-    /// Adds a queue for one user: it has no nominal quota, and may reclaim.
-    pub fn add_user_queue(&mut self, weight: u64) {
-        let root = self.nodes[ROOT].clone();
-        self.nodes.push(NodeQuota { weight, within: WithinQueue::LowerPriority, reclaim: Reclaim::Any, ..root });
+    /// Returns whether the amounts of all nodes of a tree are computed.
+    pub fn is_current(&self, tree: &Tree) -> bool {
+        self.subtree.len() == tree.nodes.len()
     }
 
     /// Computes the derived amounts of all nodes.
     pub fn work_out(&mut self, tree: &Tree) {
-        let count = self.nodes.len();
-        let nothing = vec![Resources::ZERO; count];
+        let nothing = vec![Resources::ZERO; tree.nodes.len()];
         (self.subtree, self.guaranteed, self.potential) = (nothing.clone(), nothing.clone(), nothing);
         for at in tree.upwards() {
             let children = || tree.nodes[at].children.iter();
@@ -118,18 +111,18 @@ impl Quotas {
             let own = match at {
                 // The root cohort has the amounts of the cluster beyond the quotas under it.
                 ROOT => self.capacity.saturating_sub(children().map(|child| self.subtree[*child]).sum()),
-                _ => self.nodes[at].nominal,
+                _ => tree[at].nominal,
             };
             self.subtree[at] = own + below;
             let keep = |subtree: u64, lend: Option<u64>| lend.map_or(0, |lend| subtree.saturating_sub(lend));
-            self.guaranteed[at] = self.subtree[at].zip_with(self.nodes[at].lend, keep);
+            self.guaranteed[at] = self.subtree[at].zip_with(tree[at].lend, keep);
         }
-        for at in tree.upwards().into_iter().rev() {
+        for at in tree.downwards() {
             self.potential[at] = match at {
                 ROOT => self.subtree[at],
                 _ => {
                     let most = self.guaranteed[at] + self.potential[tree.nodes[at].parent];
-                    most.zip_with(self.limit(at), |most, limit| limit.map_or(most, |limit| most.min(limit)))
+                    most.zip_with(self.limit(tree, at), |most, limit| limit.map_or(most, |limit| most.min(limit)))
                 }
             };
         }
@@ -141,8 +134,8 @@ impl Quotas {
     }
 
     /// Returns the most that a node may use: its quota plus the most that it may borrow.
-    pub fn limit(&self, at: QueueAt) -> OptionalAmounts {
-        self.subtree[at].zip_with(self.nodes[at].limit, |quota, borrowed| borrowed.map(|borrowed| quota + borrowed))
+    pub fn limit(&self, tree: &Tree, at: QueueAt) -> OptionalAmounts {
+        self.subtree[at].zip_with(tree[at].limit, |quota, borrowed| borrowed.map(|borrowed| quota + borrowed))
     }
 
     /// Returns whether these amounts could ever be available in a queue.
@@ -234,11 +227,7 @@ impl<'a> Snapshot<'a> {
     /// Creates a snapshot from the allocations of the leaves.
     pub fn new(quotas: &'a Quotas, tree: &'a Tree, held: &[Resources]) -> Snapshot<'a> {
         let mut snapshot = Snapshot { quotas, tree, usage: vec![Resources::default(); tree.nodes.len()] };
-        for (at, held) in held.iter().enumerate().filter(|(at, _)| tree.is_leaf(*at)) {
-            if !held.is_zero() {
-                snapshot.add(at, held);
-            }
-        }
+        tree.leaves().for_each(|leaf| snapshot.add(leaf, &held[leaf]));
         snapshot
     }
 
@@ -280,7 +269,7 @@ impl<'a> Snapshot<'a> {
             return subtree - used;
         }
         let mut above = self.available(self.tree.nodes[at].parent, d);
-        if let Some(limit) = self.quotas.nodes[at].limit[d] {
+        if let Some(limit) = self.tree[at].limit[d] {
             above = above.min(subtree - kept - (used - kept).max(0) + limit as i64);
         }
         (kept - used).max(0) + above
@@ -316,7 +305,7 @@ impl<'a> Snapshot<'a> {
 
     /// Returns the current share of a node; that of the root is 0.
     pub fn share(&self, at: QueueAt) -> BorrowingShare {
-        let weight = self.quotas.nodes[at].weight;
+        let weight = self.tree[at].weight;
         let mut most = BorrowingShare { borrowed: 0, lendable: 1, weight };
         if at == ROOT {
             return most;

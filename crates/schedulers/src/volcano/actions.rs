@@ -8,12 +8,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{Placements, QueueAt, Rooms, Runs, Session, Waiting, change_amounts, place_task};
+use super::super::cycle::{Excess, Placements, QueueAt, Rooms, Runs, Solution, Waiting, change_amounts, place_task};
 use super::jobs::{CycleAllocations, JobRank, Requester, VolcanoCycle};
-use super::queues::Plugin;
+use super::queues::{Plugin, Session};
 use super::{NO_VICTIMS, NOT_DESERVED, OVERUSED, PROMISED, Rules, Volcano};
 use plimsoll_base::units::{MachineId, Resources, UserId};
-use plimsoll_sim::policy::Reason;
 
 /// An action of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +20,6 @@ pub enum Action {
     Allocate,
     Preempt,
     Reclaim,
-}
-
-/// Victims, and the machines of the tasks that start in their room.
-struct Solution {
-    victims: Vec<Runs>,
-    seats: Placements,
 }
 
 const BY_RECLAIM: &str = "reclaim: a job of another queue lacks tasks to run";
@@ -101,7 +94,7 @@ impl Cycle<'_, '_, '_> {
         *self.tasks.entry(requester.next.user).or_default() += i64::from(requester.tasks);
     }
 
-    fn forbids(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
+    fn forbids(&self, now: &CycleAllocations, requester: &Requester) -> Option<Excess> {
         let quotas = &self.volcano().quotas;
         quotas.forbids(self.session.tree, self.turn.levels, &now.usage, requester.next.queue, &requester.need())
     }
@@ -155,13 +148,12 @@ impl Cycle<'_, '_, '_> {
     }
 
     fn is_strict(&self, leaf: QueueAt) -> bool {
-        self.volcano().quotas.nodes[leaf].strict
+        self.session.tree[leaf].strict
     }
 
-    fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<(QueueAt, usize, u64)> {
+    fn beyond(&self, now: &CycleAllocations, requester: &Requester) -> Option<Excess> {
         let leaf = requester.next.queue;
-        let exceeded = self.turn.levels.real[leaf].exceeded(&now.usage[leaf], &requester.need());
-        exceeded.map(|(d, excess)| (leaf, d, excess))
+        Excess::from_limit(leaf, &self.turn.levels.real[leaf], &now.usage[leaf], &requester.need())
     }
 
     /// Starts jobs that lack tasks to run in the room of other jobs of their queue.
@@ -246,13 +238,7 @@ impl Cycle<'_, '_, '_> {
         }
         let VolcanoCycle { levels, .. } = self.turn;
         let may_stay = |session: &Session, unit: &Runs| {
-            let need = unit.unit().0;
-            session.tree.path(unit.queue).all(|at| {
-                let within = |d: usize| {
-                    levels.real[at][d].is_none_or(|most| need[d] == 0 || session.usage[at].0[d] + need[d] <= most)
-                };
-                (0..need.len()).all(within)
-            })
+            session.tree.exceeded(|at| &levels.real[at], &session.usage, unit.queue, &unit.unit()).is_none()
         };
         let Rules { pending_preempts, below_reclaims, .. } = self.volcano().rules;
         match pending_preempts || below_reclaims {
@@ -264,22 +250,13 @@ impl Cycle<'_, '_, '_> {
     /// Returns the running tasks that may be displaced for a job: those of other jobs of its queue, or those of all other queues if
     /// `others` is set.
     fn candidates(&self, requester: &Requester, others: bool) -> Vec<Runs> {
-        let (tree, quotas) = (self.session.tree, &self.volcano().quotas);
-        let own = requester.next.queue;
+        let (tree, own) = (self.session.tree, requester.next.queue);
         let leaves: Vec<QueueAt> = match others {
-            true => (1..tree.nodes.len())
-                .filter(|at| *at != own && tree.is_leaf(*at) && quotas.nodes[*at].reclaimable)
-                .collect(),
+            true => tree.leaves().filter(|at| *at != own && tree[*at].reclaimable).collect(),
             false => vec![own],
         };
-        let mut units = Vec::new();
-        for runs in leaves.into_iter().flat_map(|leaf| self.session.running(leaf)) {
-            let left = runs.count - self.session.stopped(runs.key).min(runs.count);
-            if left > 0 && (others || runs.user != requester.next.user) {
-                units.extend(Runs { count: left, ..*runs }.units());
-            }
-        }
-        units
+        let units = leaves.into_iter().flat_map(|leaf| self.session.units(leaf));
+        units.filter(|unit| others || unit.user != requester.next.user).collect()
     }
 
     /// Sorts victims into the order of preemption. Under capacity, queues that share the longest path in the tree with the requester are
@@ -412,9 +389,7 @@ impl Cycle<'_, '_, '_> {
         amount: &Resources,
         more: bool,
     ) {
-        for at in self.session.tree.path(queue) {
-            change_amounts(&mut now.usage[at], amount, more);
-        }
+        self.session.tree.change(&mut now.usage, queue, amount, more);
         change_amounts(&mut now.held[user.index()], amount, more);
         change_amounts(&mut now.free, amount, !more);
     }
@@ -422,29 +397,23 @@ impl Cycle<'_, '_, '_> {
     /// Records the reasons of the jobs that still wait.
     pub fn explain(&mut self) {
         let now = self.now();
-        let mut reasons = Vec::new();
-        for leaf in self.session.waiting_queues() {
-            let overused = self.volcano().quotas.is_overused(self.turn.levels, &now.usage, leaf);
-            for next in self.session.waiting(leaf) {
-                let requester = self.turn.requester(&self.tasks, next);
-                if self.promised.iter().any(|requester| requester.next.user == next.user) {
-                    reasons.push((next.user, PROMISED));
-                    continue;
-                }
-                let reason = match self.forbids(&now, &requester) {
-                    Some((group, resource, short))
-                        if self.turn.levels.real[group][resource]
-                            .is_some_and(|most| now.usage[group].0[resource] + requester.need().0[resource] > most) =>
-                    {
-                        Reason::Quota { group: group as u32, resource: resource as u8, short }
-                    }
-                    Some(_) => NOT_DESERVED,
-                    None if overused => OVERUSED,
-                    None => NO_VICTIMS,
-                };
-                reasons.push((next.user, reason));
+        let Cycle { turn, session, tasks, promised } = self;
+        session.explain(|session, next| {
+            if promised.iter().any(|requester| requester.next.user == next.user) {
+                return PROMISED;
             }
-        }
-        reasons.into_iter().for_each(|(user, reason)| self.session.wait(user, reason));
+            let (quotas, levels, need) = (&turn.volcano.quotas, turn.levels, turn.requester(tasks, *next).need());
+            match quotas.forbids(session.tree, levels, &now.usage, next.queue, &need) {
+                Some(excess @ Excess { queue, resource, .. })
+                    if levels.real[queue][resource]
+                        .is_some_and(|most| now.usage[queue].0[resource] + need.0[resource] > most) =>
+                {
+                    excess.reason()
+                }
+                Some(_) => NOT_DESERVED,
+                None if quotas.is_overused(levels, &now.usage, next.queue) => OVERUSED,
+                None => NO_VICTIMS,
+            }
+        });
     }
 }

@@ -8,8 +8,8 @@
 //! Source: Volcano, `plugins/drf/drf.go` (state of August 2026). Departure: sums are computed in the order of the tree; the source's order
 //! is unspecified.
 
-use super::super::cycle::{ONE, QueueAt, ROOT, Tree};
-use super::queues::NodeQuota;
+use super::super::cycle::{ONE, QueueAt, ROOT};
+use super::queues::Tree;
 use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -25,7 +25,6 @@ pub struct NodeShare {
 pub struct Hierarchy<'a> {
     pub tree: &'a Tree,
     pub books: &'a Books,
-    pub quotas: &'a [NodeQuota],
     pub capacity: Resources,
     pub dims: usize,
 }
@@ -35,15 +34,14 @@ impl Hierarchy<'_> {
     pub fn shares(&self, held: &[Resources], all: &Resources) -> Vec<NodeShare> {
         let mut shares = vec![NodeShare { share: 0.0, saturated: true }; self.tree.nodes.len()];
         let mut vectors = vec![[0.0; MAX_DIMS]; self.tree.nodes.len()];
+        let wants = |at: QueueAt| self.tree.nodes[at].users.iter().any(|user| self.wants(*user));
+        let has_jobs = self.tree.totals(wants, |one, other| one || other);
         for at in self.tree.upwards() {
             let node = &self.tree.nodes[at];
             let jobs = node.users.iter().filter(|user| self.wants(**user));
             let mut parts: Vec<(NodeShare, [f64; MAX_DIMS])> = jobs.map(|user| self.job(*user, held, all)).collect();
             parts.extend(
-                node.children
-                    .iter()
-                    .filter(|child| self.has_jobs(**child))
-                    .map(|child| (shares[*child], vectors[*child])),
+                node.children.iter().filter(|child| has_jobs[**child]).map(|child| (shares[*child], vectors[*child])),
             );
             let open = parts.iter().filter(|(part, _)| part.share != 0.0 && !part.saturated);
             let least = open.map(|(part, _)| part.share).fold(1.0, f64::min);
@@ -61,11 +59,6 @@ impl Hierarchy<'_> {
 
     fn wants(&self, user: UserId) -> bool {
         (0..self.dims).any(|d| self.books.wanted(user, d) > 0)
-    }
-
-    fn has_jobs(&self, at: QueueAt) -> bool {
-        let node = &self.tree.nodes[at];
-        node.users.iter().any(|user| self.wants(*user)) || node.children.iter().any(|child| self.has_jobs(*child))
     }
 
     fn job(&self, user: UserId, held: &[Resources], all: &Resources) -> (NodeShare, [f64; MAX_DIMS]) {
@@ -110,7 +103,7 @@ impl Hierarchy<'_> {
     }
 
     fn weighted(&self, shares: &[NodeShare], at: QueueAt) -> f64 {
-        let weight = if at == ROOT { ONE } else { self.quotas[at].weight.max(ONE) };
+        let weight = if at == ROOT { ONE } else { self.tree[at].weight.max(ONE) };
         shares[at].share / (weight as f64 / ONE as f64)
     }
 }

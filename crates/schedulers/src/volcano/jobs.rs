@@ -7,10 +7,10 @@ use std::collections::HashMap;
 
 use ethnum::U256;
 
-use super::super::cycle::{QueueAt, Runs, Session, Tree, Waiting, change_amounts, compare_parts};
+use super::super::cycle::{QueueAt, Runs, Waiting, change_amounts, compare_parts};
 use super::Volcano;
 use super::hierarchy::Hierarchy;
-use super::queues::{Levels, Plugin};
+use super::queues::{Levels, Plugin, Session, Tree};
 use plimsoll_base::units::{Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -95,7 +95,7 @@ impl VolcanoCycle<'_> {
 
     /// Returns the minimum number of running tasks of a job in a queue; a gang needs all its tasks.
     pub fn least(&self, queue: QueueAt) -> i64 {
-        self.volcano.quotas.nodes[queue].least.into()
+        self.tree[queue].least
     }
 
     /// Returns the tasks of a job that start together: the tasks that it lacks to its minimum (all of a gang), or else one task.
@@ -147,10 +147,9 @@ impl VolcanoCycle<'_> {
     /// Returns the hierarchical shares if the order uses them.
     pub fn hierarchy(&self) -> Option<Hierarchy<'_>> {
         let quotas = &self.volcano.quotas;
-        (quotas.plugin == Plugin::Drf).then(|| Hierarchy {
+        (quotas.plugin == Plugin::Drf).then_some(Hierarchy {
             tree: self.tree,
             books: self.books,
-            quotas: &quotas.nodes,
             capacity: self.volcano.capacity,
             dims: quotas.dims,
         })
@@ -249,7 +248,7 @@ impl VolcanoCycle<'_> {
             let left = left.entry(runs.queue).or_insert(now.usage[runs.queue]);
             let unit = runs.unit();
             let quotas = &self.volcano.quotas;
-            let loses = quotas.may_lose(self.levels, runs.queue, left, &unit, &requester.next.each);
+            let loses = quotas.may_lose(self.tree, self.levels, runs.queue, left, &unit, &requester.next.each);
             if loses {
                 *left = left.saturating_sub(unit);
             }

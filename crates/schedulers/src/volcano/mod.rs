@@ -60,7 +60,7 @@ mod queues;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use super::cycle::{Cycled, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, choices, truth};
+use super::cycle::{Millionths, QueueFile, QueueView, ROOT, Scheduler, SettingTable, parse, without};
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, UserId};
 use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
@@ -68,21 +68,7 @@ use plimsoll_sim::books::Books;
 
 use actions::{Action, Cycle};
 use jobs::{CycleAllocations, VolcanoCycle};
-use queues::{Levels, Plugin, Quotas, no_weight};
-
-const MIN: QueueKey =
-    QueueKey::group("min_available", "the minimum number of running tasks of a job in the queue (1); for a gang, all");
-const RECLAIMABLE: QueueKey = QueueKey::group("reclaimable", "false: other queues reclaim nothing from it (true)");
-const PRIORITY: QueueKey = QueueKey::group("priority", "the highest goes first (0)");
-const GUARANTEE: QueueKey = QueueKey::group("guarantee", "the amounts that are reserved for it");
-const CAPABILITY: QueueKey = QueueKey::group("capability", "the most that it may hold; absent: no limit");
-const ORDER: QueueKey =
-    QueueKey::group("order", "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue");
-const ACTIONS: QueueKey =
-    QueueKey::policy("actions", "allocate, preempt and reclaim, in the order of their execution (allocate)");
-const GANG: QueueKey = QueueKey::policy("gang_preemptable", "true: gang selects the victims in preempt (false)");
-const DRF: QueueKey =
-    QueueKey::policy("drf_preemptable", "true: dominant shares select them if the first tier finds none (false)");
+use queues::{KEYS, Levels, NodeQuota, Plugin, PolicySettings, Quotas, Session, Tree};
 
 /// `volcano-drf[@ISSUE][:FILE]`
 pub static DRF_ROW: PolicyRow = PolicyRow {
@@ -107,15 +93,7 @@ pub static DRF_ROW: PolicyRow = PolicyRow {
             "the room of victims must suffice without idle room, and is available to all once they have left (volcano issue 1661)",
         ),
     ],
-    keys: &[
-        QueueKey::group("weight", "the divisor of its share, at least 1 (1)"),
-        MIN,
-        RECLAIMABLE,
-        ORDER,
-        ACTIONS,
-        GANG,
-        DRF,
-    ],
+    keys: &without::<7>(KEYS, &["deserved", "guarantee", "capability", "priority"]),
     read: |given| read(Plugin::Drf, given),
 };
 
@@ -145,18 +123,7 @@ pub static PROPORTION_ROW: PolicyRow = PolicyRow {
         ("1619", "a first tier without victims ends the search (volcano issue 1619)"),
         ("3869", "every waiting job reclaims while its queue is below its deserved amount (volcano issue 3869)"),
     ],
-    keys: &[
-        QueueKey::group("weight", "its weight in what queues deserve (1)"),
-        GUARANTEE,
-        CAPABILITY,
-        PRIORITY,
-        MIN,
-        RECLAIMABLE,
-        ORDER,
-        ACTIONS,
-        GANG,
-        DRF,
-    ],
+    keys: &without::<10>(KEYS, &["deserved"]),
     read: |given| read(Plugin::Proportion, given),
 };
 
@@ -180,25 +147,12 @@ pub static CAPACITY_ROW: PolicyRow = PolicyRow {
         ("390", "gang alone selects the victims if it finds any, and every waiting job preempts (volcano issue 390)"),
         ("3729", "every waiting job reclaims while its queue is below its deserved amount (volcano issue 3729)"),
     ],
-    keys: &[
-        QueueKey::group("deserved", "the amounts up to which it may reclaim from others"),
-        GUARANTEE,
-        CAPABILITY,
-        PRIORITY,
-        MIN,
-        RECLAIMABLE,
-        ORDER,
-        ACTIONS,
-        GANG,
-        DRF,
-    ],
+    keys: &without::<10>(KEYS, &["weight"]),
     read: |given| read(Plugin::Capacity, given),
 };
 
 fn read(plugin: Plugin, given: Option<&str>) -> std::result::Result<Parsed, String> {
-    Parsed::queued(given, move |file, variant, setup| {
-        Ok(Box::new(Cycled::new(file, setup, Volcano::new(plugin, file, variant, setup)?)))
-    })
+    parse(given, move |tree, file, variant, setup| Volcano::new(plugin, tree, file, variant, setup))
 }
 
 /// The settings of the policy.
@@ -233,13 +187,13 @@ const PROMISED: Reason = Reason::Rule("it waits for its victims to leave; then t
 const NO_VICTIMS: Reason = Reason::NoRoom("there is no room, and no task is stopped for it");
 
 impl Volcano {
-    fn new(plugin: Plugin, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Volcano> {
-        let named = [("allocate", Action::Allocate), ("preempt", Action::Preempt), ("reclaim", Action::Reclaim)];
+    fn new(plugin: Plugin, tree: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<Volcano> {
+        let settings = PolicySettings::read(&file.policy, setup.dims)?;
         let old = matches!(variant, Some("3729" | "3869"));
         let rules = Rules {
-            actions: choices(&file.policy, "actions", &named)?.unwrap_or_else(|| vec![Action::Allocate]),
-            gang_preemptable: truth(&file.policy, "gang_preemptable")?.unwrap_or(variant == Some("390")),
-            drf_preemptable: truth(&file.policy, "drf_preemptable")?.unwrap_or(variant == Some("390")),
+            actions: settings.actions,
+            gang_preemptable: settings.gang_preemptable.unwrap_or(variant == Some("390")),
+            drf_preemptable: settings.drf_preemptable.unwrap_or(variant == Some("390")),
             guarded: variant == Some("guarded"),
             gang_decides: variant == Some("390"),
             pending_preempts: variant == Some("390"),
@@ -248,7 +202,7 @@ impl Volcano {
             pending_reclaims: old || variant == Some("guarded"),
             below_reclaims: old,
         };
-        let quotas = Quotas::new(file, plugin, variant, setup.dims, setup.capacity)?;
+        let quotas = Quotas::new(tree, file, plugin, variant, setup.dims, setup.capacity)?;
         Ok(Volcano { quotas, rules, dims: setup.dims.to_vec(), capacity: setup.capacity })
     }
 
@@ -258,13 +212,8 @@ impl Volcano {
     }
 
     /// Returns the state between cycles.
-    fn at<'t>(
-        &'t self,
-        levels: &'t Levels,
-        tree: &'t Tree,
-        table: &QueueTable,
-        books: &'t Books,
-    ) -> (VolcanoCycle<'t>, CycleAllocations) {
+    fn at<'t>(&'t self, levels: &'t Levels, view: &QueueView<'t, NodeQuota>) -> (VolcanoCycle<'t>, CycleAllocations) {
+        let QueueView { tree, table, books } = *view;
         let free = books.offered().saturating_sub(*books.total_held());
         let now =
             CycleAllocations { usage: table.usage.clone(), held: table.held.clone(), free, tasks: HashMap::new() };
@@ -273,10 +222,10 @@ impl Volcano {
 }
 
 impl Scheduler for Volcano {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        self.quotas.add_user_queue(weight.ok_or_else(|| no_weight(name()))?);
-        Ok(())
+    type Settings = NodeQuota;
+
+    fn user_queue(weight: Option<Millionths>) -> Option<NodeQuota> {
+        Some(NodeQuota { weight: weight?, ..NodeQuota::default() })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
@@ -295,14 +244,12 @@ impl Scheduler for Volcano {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if self.quotas.nodes.len() < tree.nodes.len() || table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<NodeQuota>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let levels = self.levels(tree, books);
-        let (turn, now) = self.at(&levels, tree, table, books);
+        let (turn, now) = self.at(&levels, view);
         let shares = turn.hierarchy().map(|hierarchy| hierarchy.shares(&now.held, &turn.all(&now)));
-        let one = |at: usize| {
+        view.status(|at| {
             let (amount, most) = self.quotas.share(&levels.deserved[at], &table.usage[at]);
             let share = shares.as_ref().map_or(amount as f64 / most.max(1) as f64, |shares| shares[at].share);
             let promised = at > ROOT && self.quotas.plugin != Plugin::Drf;
@@ -316,23 +263,15 @@ impl Scheduler for Volcano {
             );
             let guaranteed =
                 Resources::from_fn(|d| (promised && d < self.dims.len()).then_some(levels.deserved[at][d]));
-            Status { name: tree.nodes[at].name.clone(), values, guaranteed, limit: levels.real[at] }
-        };
-        (0..tree.nodes.len()).map(one).collect()
+            (values, guaranteed, levels.real[at])
+        })
     }
 
     /// Compares users of one queue by the order of jobs, others by the order of queues.
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
-        let (one, other) = (table.next(one)?, table.next(other)?);
-        let levels = self.levels(tree, books);
-        let (turn, now) = self.at(&levels, tree, table, books);
+    fn compare_users(&self, view: &QueueView<NodeQuota>, one: UserId, other: UserId) -> Option<bool> {
+        let (one, other) = view.next(one, other)?;
+        let levels = self.levels(view.tree, view.books);
+        let (turn, now) = self.at(&levels, view);
         let order = match one.queue == other.queue {
             true => turn.place(&now, &one).compare(&turn.place(&now, &other)),
             false => turn.queues(&now)(one.queue, other.queue),

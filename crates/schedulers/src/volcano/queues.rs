@@ -6,25 +6,48 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Tree, compare_parts};
-use plimsoll_base::error::{Error, Result};
+use super::super::cycle::{
+    self, Excess, Millionths, ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, SettingValue, compare_parts, settings,
+    within, word, words,
+};
+use super::actions::Action;
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources};
 
-/// The settings of a queue.
-#[derive(Clone, Debug)]
-pub struct NodeQuota {
-    pub weight: u64,
-    pub deserved: Resources,
-    pub guarantee: Resources,
-    pub capability: OptionalAmounts,
-    /// The priority; the highest is served first.
-    pub priority: i64,
-    /// Whether others may reclaim from it.
-    pub reclaimable: bool,
-    /// Whether a job that does not start holds up those behind it.
-    pub strict: bool,
-    /// The number of tasks without which a job of the queue does not run.
-    pub least: u32,
+/// The tree of queues.
+pub type Tree = cycle::Tree<NodeQuota>;
+
+/// A cycle of the scheduler.
+pub type Session<'a> = cycle::Session<'a, NodeQuota>;
+
+const ACTIONS: &[(&str, Action)] =
+    &[("allocate", Action::Allocate), ("preempt", Action::Preempt), ("reclaim", Action::Reclaim)];
+
+settings! {
+    /// The settings of a queue.
+    group struct NodeQuota {
+        weight: Millionths = ONE,
+            "its weight in what queues deserve; under volcano-drf the divisor of its share, at least 1 (1)";
+        deserved: Resources = Resources::ZERO, "the amounts up to which it may reclaim from others";
+        guarantee: Resources = Resources::ZERO, "the amounts that are reserved for it";
+        capability: OptionalAmounts = Resources::NONE, "the most that it may hold; absent: no limit";
+        priority: i64 = 0, "the highest goes first (0)";
+        least as "min_available": i64 = 1,
+            "the minimum number of running tasks of a job in the queue (1); for a gang, all",
+            within(i64::read, |least| (1..=1_000_000).contains(least), "a whole number from 1 to 1000000");
+        reclaimable: bool = true, "false: other queues reclaim nothing from it (true)";
+        strict as "order": bool = false,
+            "best-effort-fifo (usual), or strict-fifo: a job that does not start holds up its queue",
+            word(&[("best-effort-fifo", false), ("strict-fifo", true)]);
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        actions: Vec<Action> = vec![Action::Allocate],
+            "allocate, preempt and reclaim, in the order of their execution (allocate)", words(ACTIONS);
+        gang_preemptable: Option<bool> = None, "true: gang selects the victims in preempt (false)";
+        drf_preemptable: Option<bool> = None,
+            "true: dominant shares select them if the first tier finds none (false)";
+    }
 }
 
 /// The plugin that determines the amounts of queues.
@@ -36,10 +59,9 @@ pub enum Plugin {
     Capacity,
 }
 
-/// The settings of all nodes of the tree.
+/// The rules that hold for all queues.
 #[derive(Clone, Debug)]
 pub struct Quotas {
-    pub nodes: Vec<NodeQuota>,
     pub plugin: Plugin,
     /// See `volcano-proportion@1168`.
     pub met_in_any: bool,
@@ -72,66 +94,33 @@ impl Levels {
 }
 
 impl Quotas {
-    /// Reads the settings of a file. Errors: unusable values.
+    /// Creates the rules for the queues of a tree. Errors: settings that the plugin does not support.
     pub fn new(
+        tree: &Tree,
         file: &QueueFile,
         plugin: Plugin,
         variant: Option<&str>,
         dims: &[Dim],
         capacity: Resources,
     ) -> Result<Quotas> {
-        let root = NodeQuota {
-            weight: ONE,
-            deserved: Resources::ZERO,
-            guarantee: Resources::ZERO,
-            capability: Resources::NONE,
-            priority: 0,
-            reclaimable: true,
-            strict: false,
-            least: 1,
-        };
         let (weightless, guarded) = (variant == Some("1083"), variant == Some("guarded"));
-        let mut nodes = vec![root];
         for (at, group) in file.groups.iter().enumerate() {
+            let (quota, place) = (&tree[at + 1], &group.table.place);
             if plugin == Plugin::Proportion && group.parent.is_some() {
                 let problem = "is not supported by volcano-proportion; expected queues without parents, or volcano-capacity or volcano-drf";
-                return Err(group.table.place.wrong("parent", problem));
+                return Err(place.wrong("parent", problem));
             }
-            let weight = file.weight(at)?;
-            if plugin == Plugin::Proportion && weight == 0 && !weightless && !guarded {
-                return Err(group.table.place.wrong("weight", "0 is not accepted; expected a number above 0"));
+            if plugin == Plugin::Proportion && quota.weight == 0 && !weightless && !guarded {
+                return Err(place.wrong("weight", "0 is not accepted; expected a number above 0"));
             }
-            let of = |key: &str| file.amounts(at, key, dims).map(Option::unwrap_or_default);
-            let least = match file.integer(at, "min_available")?.unwrap_or(1) {
-                least if (1..=1_000_000).contains(&least) => least as u32,
-                _ => {
-                    return Err(group
-                        .table
-                        .place
-                        .wrong("min_available", "is not accepted; expected a whole number from 1"));
-                }
-            };
-            let (guarantee, capability) = (of("guarantee")?.or_zero(), of("capability")?);
-            if guarantee.iter().zip(capability.iter()).any(|(least, most)| most.is_some_and(|most| least > most)) {
-                return Err(group.table.place.wrong("guarantee", "is more than 'capability'; expected at most that"));
+            let mut bounds = quota.guarantee.iter().zip(quota.capability.iter());
+            if bounds.any(|(least, most)| most.is_some_and(|most| least > most)) {
+                return Err(place.wrong("guarantee", "is more than 'capability'; expected at most that"));
             }
-            nodes.push(NodeQuota {
-                weight,
-                deserved: of("deserved")?.or_zero(),
-                guarantee,
-                capability,
-                priority: file.integer(at, "priority")?.unwrap_or(0),
-                reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
-                strict: file
-                    .choice(at, "order", &[("best-effort-fifo", false), ("strict-fifo", true)])?
-                    .unwrap_or(false),
-                least,
-            });
         }
         let nested = file.groups.iter().any(|group| group.parent.is_some());
         let met_in_any = variant == Some("1168");
         Ok(Quotas {
-            nodes,
             plugin,
             met_in_any,
             weightless,
@@ -143,30 +132,24 @@ impl Quotas {
         })
     }
 
-    /// Adds a queue for one user, with its weight. Under capacity, its deserved amount is its part of the cluster by weight.
-    pub fn add_user_queue(&mut self, weight: u64) {
-        let root = self.nodes[ROOT].clone();
-        self.nodes.push(NodeQuota { weight, ..root });
-    }
-
     /// Computes the deserved amounts and the limits of queues, from the requests of each.
     pub fn levels(&self, tree: &Tree, requests: &[Resources]) -> Levels {
         let real = self.real(tree);
-        let mut deserved: Vec<Resources> = self.nodes.iter().map(|quota| quota.deserved).collect();
+        let mut deserved: Vec<Resources> = (0..tree.nodes.len()).map(|at| tree[at].deserved).collect();
         match self.plugin {
             Plugin::Drf => {}
             Plugin::Proportion => self.proportion(tree, requests, &real, &mut deserved),
             Plugin::Capacity => {
-                let all: u128 = self.nodes[1..].iter().map(|quota| u128::from(quota.weight)).sum();
+                let all: u128 = (1..tree.nodes.len()).map(|at| u128::from(tree[at].weight)).sum();
                 for at in 1..tree.nodes.len() {
                     for d in 0..self.dims {
                         if self.alone {
-                            let part = u128::from(self.capacity[d]) * u128::from(self.nodes[at].weight);
+                            let part = u128::from(self.capacity[d]) * u128::from(tree[at].weight);
                             deserved[at][d] = part.checked_div(all).unwrap_or(0) as u64;
                         }
                         let most = if self.nested { None } else { real[at][d] };
                         let amount = most.map_or(deserved[at][d], |most| deserved[at][d].min(most));
-                        deserved[at][d] = amount.max(self.nodes[at].guarantee[d]);
+                        deserved[at][d] = amount.max(tree[at].guarantee[d]);
                     }
                 }
             }
@@ -182,13 +165,11 @@ impl Quotas {
         }
         // If queues are nested, the root has no limit.
         real[ROOT] = self.capacity.map(|all| (!self.nested).then_some(all));
-        let mut order = tree.upwards();
-        order.reverse();
-        for at in order {
+        for at in tree.downwards() {
             for d in 0..self.dims {
-                let all: u64 = tree.nodes[at].children.iter().map(|child| self.nodes[*child].guarantee[d]).sum();
+                let all: u64 = tree.nodes[at].children.iter().map(|child| tree[*child].guarantee[d]).sum();
                 for child in &tree.nodes[at].children {
-                    let quota = &self.nodes[*child];
+                    let quota = &tree[*child];
                     let part = real[at][d].map(|most| most.saturating_sub(all) + quota.guarantee[d]);
                     real[*child][d] = [part, quota.capability[d]].into_iter().flatten().min();
                 }
@@ -202,15 +183,15 @@ impl Quotas {
         let queues: Vec<QueueAt> =
             tree.nodes[ROOT].children.iter().copied().filter(|at| !requests[*at].is_zero()).collect();
         deserved.fill(Resources::ZERO);
-        let even = self.guarded && queues.iter().all(|at| self.nodes[*at].weight == 0);
-        let weights: Vec<u64> = queues.iter().map(|at| if even { ONE } else { self.nodes[*at].weight }).collect();
+        let even = self.guarded && queues.iter().all(|at| tree[*at].weight == 0);
+        let weights: Vec<u64> = queues.iter().map(|at| if even { ONE } else { tree[*at].weight }).collect();
         if self.met_in_any {
             return self.met_at_once(&queues, &weights, requests, real, deserved);
         }
         for d in 0..self.dims {
             let bounds = |at: &QueueAt| {
                 let most = real[*at][d].map_or(requests[*at][d], |most| most.min(requests[*at][d]));
-                (self.nodes[*at].guarantee[d], most.max(self.nodes[*at].guarantee[d]))
+                (tree[*at].guarantee[d], most.max(tree[*at].guarantee[d]))
             };
             let bounds: Vec<(u64, u64)> = queues.iter().map(bounds).collect();
             let parts = level(self.capacity[d], &weights, &bounds);
@@ -267,7 +248,7 @@ impl Quotas {
         }
     }
 
-    /// Returns the first limit of the queue or an ancestor that the additional amount would exceed: the queue, the resource and the excess.
+    /// Returns the first limit of the queue or an ancestor that the additional amount would exceed.
     pub fn forbids(
         &self,
         tree: &Tree,
@@ -275,15 +256,12 @@ impl Quotas {
         usage: &[Resources],
         leaf: QueueAt,
         need: &Resources,
-    ) -> Option<(QueueAt, usize, u64)> {
+    ) -> Option<Excess> {
         match self.plugin {
             Plugin::Drf => None,
             // The version with issue 1083 limits only whole queues, in `is_overused`.
             Plugin::Proportion if self.weightless => None,
-            Plugin::Proportion => {
-                let exceeded = levels.deserved[leaf].map(Some).exceeded(&usage[leaf], need);
-                exceeded.map(|(d, excess)| (leaf, d, excess))
-            }
+            Plugin::Proportion => Excess::from_limit(leaf, &levels.deserved[leaf].map(Some), &usage[leaf], need),
             Plugin::Capacity => {
                 let limit = |at: QueueAt| if at == ROOT { &Resources::NONE } else { &levels.real[at] };
                 tree.exceeded(limit, usage, leaf, need)
@@ -321,13 +299,14 @@ impl Quotas {
     /// Returns whether a queue may lose this amount for a task with this request.
     pub fn may_lose(
         &self,
+        tree: &Tree,
         levels: &Levels,
         leaf: QueueAt,
         held: &Resources,
         amount: &Resources,
         need: &Resources,
     ) -> bool {
-        let (deserved, quota) = (&levels.deserved[leaf], &self.nodes[leaf]);
+        let (deserved, quota) = (&levels.deserved[leaf], &tree[leaf]);
         match self.plugin {
             Plugin::Drf => true,
             Plugin::Proportion => !held.fits(deserved),
@@ -346,7 +325,7 @@ impl Quotas {
     /// Compares two queues by the criteria of the plugin.
     pub fn compare(&self, tree: &Tree, levels: &Levels, usage: &[Resources], one: QueueAt, other: QueueAt) -> Ordering {
         let part = |at: QueueAt| self.share(&levels.deserved[at], &usage[at]);
-        let by_priority = self.nodes[other].priority.cmp(&self.nodes[one].priority);
+        let by_priority = tree[other].priority.cmp(&tree[one].priority);
         match self.plugin {
             Plugin::Drf => Ordering::Equal,
             Plugin::Proportion => by_priority.then_with(|| compare_parts(part(one), part(other))),
@@ -418,11 +397,6 @@ fn with_rest(mut parts: Vec<u64>, total: u64, weights: &[u64], bounds: &[(u64, u
             return parts;
         }
     }
-}
-
-/// Returns the error for a user with a weight per resource.
-pub fn no_weight(name: &str) -> Error {
-    Error::plan("weights", format!("a weight per resource for '{name}'"), "one weight per user under this policy")
 }
 
 #[cfg(test)]

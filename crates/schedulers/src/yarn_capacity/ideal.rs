@@ -10,9 +10,9 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{QueueAt, ROOT, Ratio, Tree};
+use super::super::cycle::{QueueAt, ROOT, Ratio};
 use super::amounts::{Calculator, NONE, SignedAmounts, capped_sum};
-use super::utilisation;
+use super::{Tree, utilisation};
 
 /// The state of a queue in the calculation.
 #[derive(Clone, Debug, Default)]
@@ -53,9 +53,7 @@ impl Rules {
             self.extras(tree, temps, at);
         }
         temps[ROOT].ideal = temps[ROOT].guaranteed;
-        let mut order = tree.upwards();
-        order.reverse();
-        for at in order {
+        for at in tree.downwards() {
             let children = &tree.nodes[at].children;
             if !children.is_empty() {
                 let total = temps[at].ideal;

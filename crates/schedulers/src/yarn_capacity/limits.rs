@@ -3,69 +3,56 @@
 //! [`Settings`] has the configured values of a queue. [`Limits`] has the resulting amounts of all queues, computed from the root down for
 //! the current cluster.
 
-use super::super::cycle::{ONE, OptionalAmounts, QueueAt, QueueFile, ROOT, Ratio, Session, Tree, Waiting};
+use super::super::cycle::{self, Millionths, ONE, OptionalAmounts, QueueAt, ROOT, Ratio, Waiting, settings, word};
 use super::amounts::{Calculator, NONE, SignedAmounts, capped_sum, part, signed};
-use plimsoll_base::error::Result;
-use plimsoll_base::units::{Dim, MAX_DIMS, Resources, UserId};
+use plimsoll_base::units::{MAX_DIMS, Resources, UserId};
 use plimsoll_policies::Reason;
 
-/// The settings of a queue.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The guarantee, in millionths of a percent.
-    percent: Option<u64>,
-    guarantee: Option<OptionalAmounts>,
-    pub weight: u64,
-    max_percent: Option<u64>,
-    capability: OptionalAmounts,
-    pub priority: i64,
-    /// The part of a user limit, in millionths of a percent.
-    user_limit_percent: Option<u64>,
-    user_limit_factor: Option<u64>,
-    pub reclaimable: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            percent: None,
-            guarantee: None,
-            weight: ONE,
-            max_percent: None,
-            capability: Resources::NONE,
-            priority: 0,
-            user_limit_percent: None,
-            user_limit_factor: None,
-            reclaimable: true,
-        }
+settings! {
+    /// The settings of a queue; percentages are in millionths of a percent.
+    group struct Settings {
+        percent: Option<Millionths> = None, "its guarantee in percent of that of the queue above";
+        weight: Millionths = ONE, "its weight in the rest that percentages and amounts leave (1)";
+        guarantee: Option<OptionalAmounts> = None,
+            "its guarantee as amounts; the part of an unnamed resource is the largest part of the named ones";
+        max_percent: Millionths = ALL, "its maximum in percent of that of the queue above (100)";
+        capability: OptionalAmounts = Resources::NONE, "its maximum as amounts";
+        priority: i64 = 0, "the larger, the earlier, under priority-utilization";
+        user_limit_percent: Option<Millionths> = None,
+            "the minimum limit of an application, in percent of the guarantee or of the usage";
+        user_limit_factor: Option<Millionths> = None, "the maximum of an application, as a multiple of the guarantee";
+        reclaimable: Option<bool> = None, "false: no preemption in it, nor in queues under it without true";
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        only_memory as "resources": bool = false,
+            "how amounts are compared: dominant (usual), memory", word(&[("dominant", false), ("memory", true)]);
+        by_priority as "ordering": bool = false,
+            "utilization (usual), priority-utilization",
+            word(&[("utilization", false), ("priority-utilization", true)]);
+        minimum_allocation: OptionalAmounts = Resources::NONE,
+            "the smallest container; user limits are multiples of it (one unit of each resource)";
+        preemption: bool = true, "false: no preemption";
+        max_ignored: Millionths = ONE / 10, "the part of its guarantee that a queue may be above it (0.1)";
+        natural_termination: Millionths = ONE / 5, "the part of an excess that a cycle preempts (0.2)";
+        per_round: Millionths = ONE / 10, "the largest part of the cluster that a cycle preempts (0.1)";
+        cluster: Option<Resources> = None,
+            "the whole cluster, of which this is a partition: read by yarn-capacity@11082 alone";
     }
 }
+
+/// The tree of queues.
+pub type Tree = cycle::Tree<Settings>;
+
+/// A cycle of the scheduler.
+pub type Session<'a> = cycle::Session<'a, Settings>;
 
 /// A hundred percent.
-const ALL: u64 = 100 * ONE;
+const ALL: Millionths = 100 * ONE;
 
-impl Settings {
-    /// Creates the default settings with this weight.
-    pub fn weighted(weight: u64) -> Settings {
-        Settings { weight, ..Settings::default() }
-    }
-
-    /// Reads the settings of a group. Errors: unusable values.
-    pub fn read(file: &QueueFile, at: usize, dims: &[Dim]) -> Result<Settings> {
-        let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
-        let reclaimable = path.find_map(|at| file.truth(at, "reclaimable").transpose()).transpose()?;
-        Ok(Settings {
-            percent: file.number(at, "percent")?,
-            guarantee: file.amounts(at, "guarantee", dims)?,
-            weight: file.weight(at)?,
-            max_percent: file.number(at, "max_percent")?,
-            capability: file.amounts(at, "capability", dims)?.unwrap_or_default(),
-            priority: file.integer(at, "priority")?.unwrap_or(0),
-            user_limit_percent: file.number(at, "user_limit_percent")?,
-            user_limit_factor: file.number(at, "user_limit_factor")?,
-            reclaimable: reclaimable.unwrap_or(true),
-        })
-    }
+/// Returns whether containers of a queue may be preempted.
+pub fn reclaimable(tree: &Tree, at: QueueAt) -> bool {
+    tree.nearest(at, |settings| settings.reclaimable).unwrap_or(true)
 }
 
 /// Returns a guarantee as amounts. A resource that the guarantee does not name receives the largest part among the named resources. With
@@ -91,17 +78,15 @@ pub struct Limits {
 impl Limits {
     /// Creates the limits for a total and a smallest container size. Guarantees in amounts are reduced in proportion if together they
     /// exceed the guarantee of the parent. Cost: O(queues * resources).
-    pub fn new(settings: &[Settings], least: SignedAmounts, tree: &Tree, rc: &Calculator) -> Limits {
-        let all = vec![rc.whole; settings.len()];
+    pub fn new(least: SignedAmounts, tree: &Tree, rc: &Calculator) -> Limits {
+        let all = vec![rc.whole; tree.nodes.len()];
         let mut limits = Limits { guaranteed: all.clone(), max: all, least };
-        let mut order = tree.upwards();
-        order.reverse();
-        for at in order {
+        for at in tree.downwards() {
             let (total, most) = (limits.guaranteed[at], limits.max[at]);
             let mut rest = total;
             let mut weights = 0u128;
             let children = &tree.nodes[at].children;
-            let given = |child: &QueueAt| settings[*child].guarantee.map(|given| complete_guarantee(&given, &total));
+            let given = |child: &QueueAt| tree[*child].guarantee.map(|given| complete_guarantee(&given, &total));
             let sum = children.iter().filter_map(given).fold(NONE, capped_sum);
             let cut = |amounts: SignedAmounts| {
                 SignedAmounts::from_fn(|d| match (total[d].max(0) as u128, sum[d] as u128) {
@@ -110,13 +95,13 @@ impl Limits {
                 })
             };
             for child in children {
-                let one = &settings[*child];
+                let one = &tree[*child];
                 let own = match (given(child), one.percent) {
                     (Some(amounts), _) => Some(cut(amounts)),
                     (None, Some(percent)) => Some(part(total, percent.into(), ALL.into())),
                     (None, None) => None,
                 };
-                let max = part(most, one.max_percent.unwrap_or(ALL).into(), ALL.into());
+                let max = part(most, one.max_percent.into(), ALL.into());
                 limits.max[*child] =
                     max.zip_with(one.capability, |max, given| given.map_or(max, |given| max.min(given.into())));
                 match own {
@@ -129,7 +114,7 @@ impl Limits {
             }
             rest = rest.max(NONE);
             for child in children {
-                let one = &settings[*child];
+                let one = &tree[*child];
                 if one.guarantee.is_none() && one.percent.is_none() {
                     limits.guaranteed[*child] =
                         if weights == 0 { NONE } else { part(rest, one.weight.into(), weights) };
@@ -155,7 +140,8 @@ impl Limits {
     /// usage of the waiting applications plus one smallest container, divided by the number of these applications. The second is
     /// `user_limit_percent` of the guarantee; if the usage of the queue reaches the guarantee, it is that percentage of the usage plus one
     /// smallest container. The limit is at most `user_limit_factor` times the guarantee, and is rounded up to whole smallest containers.
-    pub fn above_user_limit(&self, rc: &Calculator, settings: &Settings, session: &Session, next: &Waiting) -> bool {
+    pub fn above_user_limit(&self, rc: &Calculator, session: &Session, next: &Waiting) -> bool {
+        let settings = &session.tree[next.queue];
         if settings.user_limit_percent.is_none() && settings.user_limit_factor.is_none() {
             return false;
         }

@@ -33,19 +33,20 @@ mod ideal;
 mod limits;
 mod preempt;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 use super::cycle::{
-    Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Ratio, Scheduler, Session, Tree, Walk,
-    amounts as read, choice, number, truth,
+    Member, MemberRank, Millionths, QueueAt, QueueFile, QueueView, ROOT, Ratio, Scheduler, SettingTable, Walk, ordered,
+    parse,
 };
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
 use amounts::{Calculator, NONE, SignedAmounts, signed};
-use limits::{Limits, Settings};
+use limits::{KEYS, Limits, PolicySettings, Session, Settings, Tree};
 
 /// `yarn-capacity[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -70,42 +71,8 @@ pub static ROW: PolicyRow = PolicyRow {
             "a maximum is checked by the dominant resource of the whole cluster, not of its partition (YARN-11082)",
         ),
     ],
-    keys: &[
-        QueueKey::group("percent", "its guarantee in percent of that of the queue above"),
-        QueueKey::group("weight", "its weight in the rest that percentages and amounts leave (1)"),
-        QueueKey::group(
-            "guarantee",
-            "its guarantee as amounts; the part of an unnamed resource is the largest part of the named ones",
-        ),
-        QueueKey::group("max_percent", "its maximum in percent of that of the queue above (100)"),
-        QueueKey::group("capability", "its maximum as amounts"),
-        QueueKey::group("priority", "the larger, the earlier, under priority-utilization"),
-        QueueKey::group(
-            "user_limit_percent",
-            "the minimum limit of an application, in percent of the guarantee or of the usage",
-        ),
-        QueueKey::group("user_limit_factor", "the maximum of an application, as a multiple of the guarantee"),
-        QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it without true"),
-        QueueKey::policy("resources", "how amounts are compared: dominant (usual), memory"),
-        QueueKey::policy("ordering", "utilization (usual), priority-utilization"),
-        QueueKey::policy(
-            "minimum_allocation",
-            "the smallest container; user limits are multiples of it (one unit of each resource)",
-        ),
-        QueueKey::policy("preemption", "false: no preemption"),
-        QueueKey::policy("max_ignored", "the part of its guarantee that a queue may be above it (0.1)"),
-        QueueKey::policy("natural_termination", "the part of an excess that a cycle preempts (0.2)"),
-        QueueKey::policy("per_round", "the largest part of the cluster that a cycle preempts (0.1)"),
-        QueueKey::policy(
-            "cluster",
-            "the whole cluster, of which this is a partition: read by yarn-capacity@11082 alone",
-        ),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, YarnCapacity::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, YarnCapacity::new),
 };
 
 /// Compares queues by the used part of their guarantees and by priority: queues below their guarantee are first, then the more urgent
@@ -116,17 +83,11 @@ fn utilisation((one, mine): (Ratio, i64), (other, theirs): (Ratio, i64)) -> Orde
 }
 
 struct YarnCapacity {
-    settings: Vec<Settings>,
-    by_priority: bool,
-    only_memory: bool,
+    settings: PolicySettings,
     memory: Option<usize>,
     units: Resources,
     /// The size of the smallest container.
     least: SignedAmounts,
-    preemption: bool,
-    max_ignored: u64,
-    natural_termination: u64,
-    per_round: u64,
     /// Whether the repair applies, which avoids preemption without success.
     guarded: bool,
     /// See `@6538`.
@@ -143,170 +104,116 @@ const REFUSED: Reason =
     Reason::Rule("the order of queues proposes it in every cycle, and the maximum of its queue rejects it");
 const HELD_UP: Reason = Reason::Rule("a proposal that is rejected in every cycle precedes it");
 
-/// The rank of a queue or of an application among its siblings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum QueueRank {
-    /// Whether the queue has no guarantee, the used part of its guarantee (or else of the cluster), its priority, its guarantee, and its
-    /// position in the file.
-    Queue(bool, Ratio, i64, Reverse<Ratio>, QueueAt),
-    App(u8, (Time, u64)),
-    None,
+/// The rank of a queue among its siblings.
+#[derive(Clone, Copy, Debug)]
+struct QueueRank {
+    /// Whether the queue has no guarantee.
+    none: bool,
+    /// The used part of its guarantee, or else of the cluster.
+    used: Ratio,
+    priority: i64,
+    guaranteed: Ratio,
+    /// The position in the file.
+    at: QueueAt,
 }
 
-impl Ord for QueueRank {
-    fn cmp(&self, other: &QueueRank) -> Ordering {
-        match (self, other) {
-            (
-                QueueRank::Queue(none, used, priority, size, at),
-                QueueRank::Queue(nothing, other, others, sizes, place),
-            ) => {
-                let order = none.cmp(nothing).then(utilisation((*used, *priority), (*other, *others)));
-                order.then(size.cmp(sizes)).then(at.cmp(place))
-            }
-            (QueueRank::App(priority, since), QueueRank::App(others, other)) => (priority, since).cmp(&(others, other)),
-            (QueueRank::None, QueueRank::None) => Ordering::Equal,
-            (QueueRank::None, _) => Ordering::Greater,
-            (_, QueueRank::None) => Ordering::Less,
-            // Queues and applications are never siblings.
-            (QueueRank::Queue(..), QueueRank::App(..)) => Ordering::Less,
-            (QueueRank::App(..), QueueRank::Queue(..)) => Ordering::Greater,
-        }
+impl QueueRank {
+    fn compare(&self, other: &QueueRank) -> Ordering {
+        let by_use = utilisation((self.used, self.priority), (other.used, other.priority));
+        let sizes = other.guaranteed.cmp(&self.guaranteed);
+        self.none.cmp(&other.none).then(by_use).then(sizes).then(self.at.cmp(&other.at))
     }
 }
 
-impl PartialOrd for QueueRank {
-    fn partial_cmp(&self, other: &QueueRank) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
+ordered!(QueueRank);
+
+/// The rank of a queue, or of an application by priority and age.
+type Rank = MemberRank<QueueRank, (u8, (Time, u64))>;
 
 impl YarnCapacity {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnCapacity> {
-        let mut settings = vec![Settings::default()];
-        for at in 0..file.groups.len() {
-            settings.push(Settings::read(file, at, setup.dims)?);
-        }
-        let of = |key: &str, usual: u64| -> Result<u64> {
-            Ok(file.policy.get(key).map(|entry| number(&entry.node, key)).transpose()?.unwrap_or(usual))
-        };
-        let read = |key: &str| file.policy.get(key).map(|entry| read(&entry.node, key, setup.dims)).transpose();
-        let cluster = read("cluster")?;
-        let cluster = cluster.map(|cluster| signed(&cluster.or_zero()));
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnCapacity> {
+        let settings = PolicySettings::read(&file.policy, setup.dims)?;
         let is_milli = |dim: &Dim| dim.unit == Unit::Milli;
         let units = Resources::from_fn(|d| if setup.dims.get(d).is_some_and(is_milli) { 1000 } else { 1 });
-        let least = read("minimum_allocation")?.unwrap_or_default();
-        let orders = [("utilization", false), ("priority-utilization", true)];
         Ok(YarnCapacity {
-            settings,
-            by_priority: choice(&file.policy, "ordering", &orders)?.unwrap_or(false),
-            only_memory: choice(&file.policy, "resources", &[("dominant", false), ("memory", true)])?.unwrap_or(false),
             memory: setup.dims.iter().position(|dim| dim.name == "memory"),
             units,
-            least: units.zip_with(least, |unit, least| least.unwrap_or(unit).into()),
-            preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
-            max_ignored: of("max_ignored", ONE / 10)?,
-            natural_termination: of("natural_termination", ONE / 5)?,
-            per_round: of("per_round", ONE / 10)?,
+            least: units.zip_with(settings.minimum_allocation, |unit, least| least.unwrap_or(unit).into()),
             guarded: variant == Some("guarded"),
             takes_more: variant == Some("6538"),
-            cluster: match variant {
-                Some("11082") => Some(cluster.unwrap_or(signed(&setup.capacity))),
-                _ => None,
-            },
+            cluster: (variant == Some("11082")).then(|| signed(&settings.cluster.unwrap_or(setup.capacity))),
+            settings,
             limits: Limits::default(),
         })
     }
 
     fn calculator(&self, books: &Books) -> Calculator {
-        let only = if self.only_memory { self.memory.or(Some(0)) } else { None };
+        let only = if self.settings.only_memory { self.memory.or(Some(0)) } else { None };
         Calculator { only, whole: signed(books.offered()), dims: books.dims(), units: self.units }
     }
 
-    fn queue(&self, calculator: &Calculator, limits: &Limits, at: QueueAt, usage: &Resources) -> QueueRank {
-        let guaranteed = &limits.guaranteed[at];
-        let priority = if self.by_priority { self.settings[at].priority } else { 0 };
-        let (size, none) = (calculator.ratio(guaranteed, &calculator.whole), !calculator.is_more(guaranteed, &NONE));
-        let used = calculator.ratio(&signed(usage), if none { &calculator.whole } else { guaranteed });
-        QueueRank::Queue(none, used, priority, Reverse(size), at)
+    fn priority(&self, tree: &Tree, at: QueueAt) -> i64 {
+        if self.settings.by_priority { tree[at].priority } else { 0 }
     }
 
-    fn place(&self, session: &Session, limits: &Limits, member: Member) -> QueueRank {
+    fn queue(&self, tree: &Tree, books: &Books, limits: &Limits, at: QueueAt, usage: &Resources) -> QueueRank {
+        let calculator = self.calculator(books);
+        let guaranteed = &limits.guaranteed[at];
+        let priority = self.priority(tree, at);
+        let none = !calculator.is_more(guaranteed, &NONE);
+        let used = calculator.ratio(&signed(usage), if none { &calculator.whole } else { guaranteed });
+        QueueRank { none, used, priority, guaranteed: calculator.ratio(guaranteed, &calculator.whole), at }
+    }
+
+    fn place(&self, session: &Session, limits: &Limits, member: Member) -> Rank {
         match member {
-            Member::Queue(at) => self.queue(&self.calculator(session.books), limits, at, &session.usage[at]),
+            Member::Queue(at) => Rank::Queue(self.queue(session.tree, session.books, limits, at, &session.usage[at])),
             Member::User(user) => {
-                session.next(user).map_or(QueueRank::None, |next| QueueRank::App(next.priority, next.since))
+                session.next(user).map_or(Rank::None, |next| Rank::Workload((next.priority, next.since)))
             }
         }
-    }
-
-    fn members(&self, session: &Session) -> Vec<(QueueAt, UserId)> {
-        let queues = session.waiting_queues();
-        queues.iter().flat_map(|queue| session.waiting(*queue).map(|next| (*queue, next.user))).collect()
-    }
-
-    fn walk<'t>(&self, session: &Session<'t>, limits: &Limits, members: &[(QueueAt, UserId)]) -> Walk<'t, QueueRank> {
-        Walk::new(session.tree, members, |member| self.place(session, limits, member))
     }
 
     /// Starts containers that fit; returns whether the cycle continues.
     fn assign(&self, session: &mut Session, limits: &Limits) -> bool {
         let calculator = self.calculator(session.books);
-        let members = self.members(session);
+        let members: Vec<UserId> = session.all_waiting().map(|next| next.user).collect();
         let place = |session: &Session, member: Member| self.place(session, limits, member);
-        let mut walk = self.walk(session, limits, &members);
-        while let Some((queue, user)) = walk.first() {
-            let Some(next) = session.next(user) else {
-                walk.served(false, |member| place(session, member));
-                continue;
-            };
-            let need = next.need();
-            let above = limits.above_max(session, queue, &need);
+        Walk::serve(session, place, |session, next| {
+            let above = limits.above_max(session, next.queue, &next.need());
             if let (Some(cluster), Some(_)) = (&self.cluster, above) {
                 // The first check, by the dominant resource of the whole cluster, accepts a container that the second check refuses. The
                 // next proposal would be the same container, so the cycle ends.
                 let wide = Calculator { whole: *cluster, ..calculator };
-                if session.tree.path(queue).all(|at| wide.is_more(&limits.max[at], &signed(&session.usage[at]))) {
-                    members.iter().for_each(|(_, other)| session.wait(*other, HELD_UP));
-                    session.wait(user, REFUSED);
-                    return false;
+                let path = { session.tree }.path(next.queue);
+                if { path }.all(|at| wide.is_more(&limits.max[at], &signed(&session.usage[at]))) {
+                    members.iter().for_each(|other| session.wait(*other, HELD_UP));
+                    session.wait(next.user, REFUSED);
+                    return ControlFlow::Break(());
                 }
             }
-            let limited =
-                limits.above_user_limit(&calculator, &self.settings[queue], session, &next).then_some(USER_LIMIT);
-            let room = session.has_room(&next);
-            let refused = above.or(limited).or((!room).then_some(NO_ROOM));
-            match refused {
-                None => session.launch(&next, 1),
-                Some(reason) => session.wait(user, reason),
-            }
-            walk.served(refused.is_none() && session.next(user).is_some(), |member| place(session, member));
-        }
-        true
+            let limited = limits.above_user_limit(&calculator, session, next).then_some(USER_LIMIT);
+            let refused = above.or(limited).or_else(|| (!session.has_room(next)).then_some(NO_ROOM));
+            ControlFlow::Continue(refused)
+        })
     }
 }
 
 impl Scheduler for YarnCapacity {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
-        self.settings.push(Settings::weighted(weight));
-        Ok(())
+    type Settings = Settings;
+
+    fn user_queue(weight: Option<Millionths>) -> Option<Settings> {
+        Some(Settings { weight: weight?, ..Settings::default() })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
         let calculator = self.calculator(session.books);
-        self.limits = Limits::new(&self.settings, self.least, session.tree, &calculator);
+        self.limits = Limits::new(self.least, session.tree, &calculator);
         let limits = &self.limits;
         let goes_on = self.assign(session, limits);
-        if goes_on && self.preemption {
+        if goes_on && self.settings.preemption {
             // The first user in the order of queues receives the room, if it is enough.
-            let first = self.walk(session, limits, &self.members(session)).first().map(|(_, user)| user);
+            let first = Walk::new(session, |member| self.place(session, limits, member)).first();
             if first.is_some() && self.preempt(session, limits, first) {
                 self.assign(session, limits);
             }
@@ -314,50 +221,34 @@ impl Scheduler for YarnCapacity {
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
+    fn status(&self, view: &QueueView<Settings>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let limits = &self.limits;
-        if table.usage.len().min(limits.max.len()) < tree.nodes.len() {
+        if limits.max.len() < tree.nodes.len() {
             return Vec::new();
         }
         let calculator = self.calculator(books);
-        let one = |at: QueueAt| {
+        view.status(|at| {
             let used = calculator.ratio(&signed(&table.usage[at]), &limits.guaranteed[at]);
             let amounts = |amounts: &SignedAmounts| amounts.map(|amount| u64::try_from(amount).ok());
             let mut limit = amounts(&limits.max[at]);
             for d in 0..limit.0.len() {
                 limit[d] = limit[d].filter(|_| at != ROOT && d < books.dims());
             }
-            Status {
-                name: tree.nodes[at].name.clone(),
-                values: vec![("used of guarantee".to_owned(), used.shown())],
-                guaranteed: amounts(&limits.guaranteed[at]),
-                limit,
-            }
-        };
-        (0..tree.nodes.len()).map(one).collect()
+            (vec![("used of guarantee".to_owned(), used.shown())], amounts(&limits.guaranteed[at]), limit)
+        })
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
-        let (one, other) = (table.next(one)?, table.next(other)?);
+    fn compare_users(&self, view: &QueueView<Settings>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
+        let (one, other) = view.next(one, other)?;
         if one.queue == other.queue {
             return Some(one.turn() < other.turn());
         }
         if self.limits.max.len() < tree.nodes.len() {
             return None;
         }
-        let calculator = self.calculator(books);
-        let common = tree.common(one.queue, other.queue);
-        let queue = |at: QueueAt| {
-            let at = tree.child_towards(common, at);
-            self.queue(&calculator, &self.limits, at, &table.usage[at])
-        };
-        Some(queue(one.queue) < queue(other.queue))
+        let queue = |at: QueueAt| self.queue(tree, books, &self.limits, at, &table.usage[at]);
+        Some(tree.compare(one.queue, other.queue, |one, other| queue(one).cmp(&queue(other))).is_lt())
     }
 }

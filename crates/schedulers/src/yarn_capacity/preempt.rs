@@ -3,14 +3,14 @@
 //! The plain rule preempts a part of each queue's excess over its ideal assignment, wherever the containers run. The guarded rule preempts
 //! only if a waiting container then fits on one machine, and starts it there.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-use super::super::cycle::{ONE, QueueAt, Runs, Session};
+use super::super::cycle::{ONE, QueueAt, Runs, Solution};
 use super::YarnCapacity;
 use super::amounts::{NONE, capped_sum, part, signed};
 use super::ideal::{Rules, Temp};
-use super::limits::Limits;
-use plimsoll_base::units::{MachineId, Resources, UserId};
+use super::limits::{Limits, Session, reclaimable};
+use plimsoll_base::units::{Resources, UserId};
 
 const TOWARDS_IDEAL: &str = "its queue is above its guarantee and above its ideal assignment";
 
@@ -18,14 +18,13 @@ impl YarnCapacity {
     /// Returns whether preemption from a leaf is permitted, and the leaf is above its guarantee by more than the ignored part.
     fn is_over(&self, session: &Session, limits: &Limits, at: QueueAt) -> bool {
         let calculator = self.calculator(session.books);
-        let ignored = part(limits.guaranteed[at], (ONE + self.max_ignored).into(), ONE.into());
-        self.settings[at].reclaimable && calculator.is_more(&signed(&session.usage[at]), &ignored)
+        let ignored = part(limits.guaranteed[at], (ONE + self.settings.max_ignored).into(), ONE.into());
+        reclaimable(session.tree, at) && calculator.is_more(&signed(&session.usage[at]), &ignored)
     }
 
     /// Preempts containers towards the ideal assignment, for this user. Returns whether any was preempted.
     pub fn preempt(&self, session: &mut Session, limits: &Limits, by: Option<UserId>) -> bool {
-        let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
-        let over: Vec<QueueAt> = leaves.filter(|at| self.is_over(session, limits, *at)).collect();
+        let over: Vec<QueueAt> = session.tree.leaves().filter(|at| self.is_over(session, limits, *at)).collect();
         if over.is_empty() {
             return false;
         }
@@ -34,12 +33,12 @@ impl YarnCapacity {
             return by.is_some_and(|by| self.preempt_for(session, (limits, &temps), &over, by));
         }
         let calculator = self.calculator(session.books);
-        let mut allowed = part(calculator.whole, self.per_round.into(), ONE.into());
+        let mut allowed = part(calculator.whole, self.settings.per_round.into(), ONE.into());
         let mut stopped = false;
         for leaf in over {
-            let mut obtain = calculator.part(&temps[leaf].excess, self.natural_termination.into(), ONE.into());
-            let runs: Vec<_> = session.running(leaf).to_vec();
-            for unit in runs.iter().flat_map(|runs| runs.units()) {
+            let mut obtain = calculator.part(&temps[leaf].excess, self.settings.natural_termination.into(), ONE.into());
+            let units: Vec<Runs> = session.units(leaf).collect();
+            for unit in units {
                 if !calculator.is_more(&obtain, &NONE) {
                     break;
                 }
@@ -73,19 +72,15 @@ impl YarnCapacity {
         if calculator.is_more(&capped_sum(of.used, signed(&need)), &of.ideal) {
             return false;
         }
-        let mut machines: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
-        for leaf in over.iter().filter(|leaf| **leaf != next.queue) {
+        let beyond_ideal = |leaf: &QueueAt| {
             let mut obtain = temps[*leaf].excess;
-            for unit in session.running(*leaf).iter().flat_map(|runs| runs.units()) {
+            session.units(*leaf).take_while(move |unit| {
                 obtain -= signed(&unit.unit());
-                if calculator.is_more(&NONE, &obtain) {
-                    break;
-                }
-                for (machine, _) in session.seats_of(&unit) {
-                    machines.entry(machine).or_default().push(unit);
-                }
-            }
-        }
+                !calculator.is_more(&NONE, &obtain)
+            })
+        };
+        let others = over.iter().filter(|leaf| **leaf != next.queue);
+        let mut machines = session.by_machine(others.flat_map(beyond_ideal));
         let (mut victims, mut gangs): (Vec<Runs>, HashSet<u64>) = Default::default();
         let seats = session.trial().place_all(&next.each, next.together(), |rooms| {
             let (machine, taken) = machines.iter_mut().find_map(|(machine, units)| {
@@ -107,40 +102,34 @@ impl YarnCapacity {
             Some(machine)
         });
         let Some(seats) = seats.filter(|_| !victims.is_empty()) else { return false };
-        victims.iter().for_each(|unit| session.evict(unit, unit.count, Some(by), TOWARDS_IDEAL));
-        session.launch_on(&next, seats);
+        session.displace(&next, Solution { victims, seats }, TOWARDS_IDEAL);
         session.spare(|session, unit| limits.above_max(session, unit.queue, &unit.unit()).is_none());
         true
     }
 
     fn temps(&self, session: &Session, limits: &Limits) -> Vec<Temp> {
         let calculator = self.calculator(session.books);
-        let mut temps: Vec<Temp> = Vec::new();
-        for at in 0..session.tree.nodes.len() {
-            temps.push(Temp {
-                used: signed(&session.usage[at]),
-                guaranteed: limits.guaranteed[at],
-                max: limits.max[at],
-                fixed: !self.settings[at].reclaimable,
-                priority: if self.by_priority { self.settings[at].priority } else { 0 },
-                ..Temp::default()
-            });
-        }
-        for at in session.tree.upwards() {
+        let own = |at: QueueAt| {
             let mut pending = Resources::<u128>::default();
             for next in session.waiting(at) {
                 let held = session.held[next.user.index()];
                 let wanted = |d: usize| session.books.wanted(next.user, d).saturating_sub(held[d].into());
                 (0..session.books.dims()).for_each(|d| pending[d] = pending[d].saturating_add(wanted(d)));
             }
-            let own = pending.map(|amount| amount.min(1 << 62) as i128);
-            temps[at].pending = capped_sum(temps[at].pending, own);
-            let parent = session.tree.nodes[at].parent;
-            if parent != at {
-                temps[parent].pending = capped_sum(temps[parent].pending, temps[at].pending);
-            }
-        }
-        let most = part(calculator.whole, self.per_round.into(), ONE.into());
+            pending.map(|amount| amount.min(1 << 62) as i128)
+        };
+        let temp = |(at, pending)| Temp {
+            used: signed(&session.usage[at]),
+            pending,
+            guaranteed: limits.guaranteed[at],
+            max: limits.max[at],
+            fixed: !reclaimable(session.tree, at),
+            priority: self.priority(session.tree, at),
+            ..Temp::default()
+        };
+        let pending = session.tree.totals(own, capped_sum);
+        let mut temps: Vec<Temp> = pending.into_iter().enumerate().map(temp).collect();
+        let most = part(calculator.whole, self.settings.per_round.into(), ONE.into());
         Rules { calculator, takes_more: self.takes_more, most }.work_out(session.tree, &mut temps);
         temps
     }

@@ -29,13 +29,15 @@ mod order;
 mod preempt;
 mod shares;
 
+use std::ops::ControlFlow;
+
 use super::cycle::{
-    Cycled, Member, ONE, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+    self, Excess, Member, Millionths, ONE, OptionalAmounts, QueueAt, QueueFile, QueueView, Scheduler, SettingTable,
+    Walk, parse, settings,
 };
-use plimsoll_base::error::{Error, Result};
+use plimsoll_base::error::Result;
 use plimsoll_base::units::{Dim, Resources, Time, Unit, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
-use plimsoll_sim::books::Books;
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 
 use order::{Dims, QueueState, Rule};
 use preempt::Shares;
@@ -59,45 +61,36 @@ pub static ROW: PolicyRow = PolicyRow {
             "with two resources the second queue of a comparison is judged needy by the usage of the first one (YARN-11482)",
         ),
     ],
-    keys: &[
-        QueueKey::group("min", "its minimum share, which is served before the fair shares"),
-        QueueKey::group("max", "the most that it may have"),
-        QueueKey::group("weight", "the divisor of its part of the cluster"),
-        QueueKey::group(
-            "preemption_threshold",
-            "its applications are starved below this part of their fair share (that of the parent; 0.5 at the root)",
-        ),
-        QueueKey::group("reclaimable", "false: no preemption of its containers, nor of those under it"),
-        QueueKey::policy("preemption", "false: no preemption"),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, YarnFair::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, YarnFair::new),
 };
 
-/// The settings of a queue.
-#[derive(Clone, Debug)]
-struct Settings {
-    min: Resources,
-    max: Resources<Option<u64>>,
-    weight: u64,
-    /// The preemption threshold, in millionths.
-    threshold: u64,
-    reclaimable: bool,
+settings! {
+    /// The settings of a queue.
+    group struct Settings {
+        min: Resources = Resources::ZERO, "its minimum share, which is served before the fair shares";
+        max: OptionalAmounts = Resources::NONE, "the most that it may have";
+        weight: Millionths = ONE, "the divisor of its part of the cluster";
+        preemption_threshold: Option<Millionths> = None,
+            "its applications are starved below this part of their fair share (that of the parent; 0.5 at the root)";
+        reclaimable: bool = true, "false: no preemption of its containers, nor of those under it";
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        preemption: bool = true, "false: no preemption";
+    }
 }
 
+type Tree = cycle::Tree<Settings>;
+type Session<'a> = cycle::Session<'a, Settings>;
+
 struct YarnFair {
-    settings: Vec<Settings>,
+    settings: PolicySettings,
     dims: Dims,
     names: Vec<Dim>,
     units: Resources,
     rule: Rule,
     guarded: bool,
-    preemption: bool,
-    /// The position of each node in the order of names.
-    named: Vec<u64>,
 }
 
 const NO_ROOM: Reason = Reason::NoRoom("there is no room, and no preemption would free any");
@@ -108,52 +101,20 @@ fn unit(dim: &Dim) -> u64 {
 }
 
 impl YarnFair {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnFair> {
-        let mut settings = vec![Settings {
-            min: Resources::ZERO,
-            max: Resources::NONE,
-            weight: ONE,
-            threshold: ONE / 2,
-            reclaimable: true,
-        }];
-        for at in 0..file.groups.len() {
-            let mut path = std::iter::successors(Some(at), |at| file.groups[*at].parent);
-            let threshold = path.find_map(|at| file.number(at, "preemption_threshold").transpose()).transpose()?;
-            settings.push(Settings {
-                min: file.amounts(at, "min", setup.dims)?.unwrap_or_default().or_zero(),
-                max: file.amounts(at, "max", setup.dims)?.unwrap_or_default(),
-                weight: file.weight(at)?,
-                threshold: threshold.unwrap_or(ONE / 2),
-                reclaimable: file.truth(at, "reclaimable")?.unwrap_or(true),
-            });
-        }
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnFair> {
         Ok(YarnFair {
-            settings,
+            settings: PolicySettings::read(&file.policy, setup.dims)?,
             dims: Dims::new(setup.dims.iter().map(|dim| dim.name.as_str())),
             names: setup.dims.to_vec(),
             units: Resources::from_fn(|d| setup.dims.get(d).map_or(1, unit)),
             rule: if variant == Some("11482") { Rule::Fault } else { Rule::Right },
             guarded: variant == Some("guarded"),
-            preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
-            named: Vec::new(),
         })
     }
 
-    /// Ranks queues by name, if there are new ones.
-    fn rank_names(&mut self, tree: &Tree) {
-        if self.named.len() == tree.nodes.len() {
-            return;
-        }
-        let mut order: Vec<QueueAt> = (0..tree.nodes.len()).collect();
-        order.sort_by(|one, other| tree.nodes[*one].name.cmp(&tree.nodes[*other].name));
-        self.named = vec![0; order.len()];
-        order.into_iter().enumerate().for_each(|(place, at)| self.named[at] = place as u64);
-    }
-
-    fn queue(&self, capacity: &Resources, at: QueueAt, usage: &Resources) -> QueueState {
-        let Settings { min, weight, .. } = &self.settings[at];
-        let name = self.named.get(at).copied().unwrap_or(at as u64);
-        QueueState::new(self.rule, &self.dims, capacity, usage, min, *weight, (Time::ZERO, name))
+    fn queue(&self, tree: &Tree, capacity: &Resources, at: QueueAt, usage: &Resources) -> QueueState {
+        let (Settings { min, weight, .. }, tie) = (&tree[at], (Time::ZERO, tree.name_rank(at) as u64));
+        QueueState::new(self.rule, &self.dims, capacity, usage, min, *weight, tie)
     }
 
     fn app(&self, capacity: &Resources, held: &Resources, since: (Time, u64)) -> QueueState {
@@ -163,7 +124,7 @@ impl YarnFair {
     fn member(&self, session: &Session, member: Member) -> QueueState {
         let capacity = session.books.offered();
         match member {
-            Member::Queue(at) => self.queue(capacity, at, &session.usage[at]),
+            Member::Queue(at) => self.queue(session.tree, capacity, at, &session.usage[at]),
             Member::User(user) => {
                 let since = session.next(user).map_or((Time(u64::MAX), u64::from(user.0)), |next| next.since);
                 self.app(capacity, &session.held[user.index()], since)
@@ -172,73 +133,42 @@ impl YarnFair {
     }
 
     /// Returns the quota, of the queue or of an ancestor, that the additional amount would exceed.
-    fn above_max(&self, session: &Session, next: &Waiting, need: &Resources) -> Option<Reason> {
-        self.above_max_of(session, next.queue, need)
-    }
-
-    fn above_max_of(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let exceeded = session.tree.exceeded(|at| &self.settings[at].max, &session.usage, queue, need);
-        exceeded.map(|(at, d, short)| Reason::Quota { group: at as u32, resource: d as u8, short })
+    fn above_max(&self, session: &Session, queue: QueueAt, need: &Resources) -> Option<Reason> {
+        session.tree.exceeded(|at| &session.tree[at].max, &session.usage, queue, need).map(Excess::reason)
     }
 
     /// Starts containers that have room, in the order of queues and applications.
     fn assign(&self, session: &mut Session) {
-        let mut members = Vec::new();
-        for queue in session.waiting_queues() {
-            members.extend(session.waiting(queue).map(|next| (queue, next.user)));
-        }
-        let mut walk = Walk::new(session.tree, &members, |member| self.member(session, member));
-        while let Some((_, user)) = walk.first() {
-            let Some(next) = session.next(user) else {
-                walk.served(false, |member| self.member(session, member));
-                continue;
-            };
-            let above = self.above_max(session, &next, &next.need());
-            let starts = above.is_none() && session.has_room(&next);
-            if starts {
-                session.launch(&next, 1);
-            } else {
-                session.wait(user, above.unwrap_or(NO_ROOM));
-            }
-            let stays = starts && session.next(user).is_some();
-            walk.served(stays, |member| self.member(session, member));
-        }
+        let place = |session: &Session, member: Member| self.member(session, member);
+        Walk::serve(session, place, |session, next| {
+            let above = self.above_max(session, next.queue, &next.need());
+            ControlFlow::Continue(above.or_else(|| (!session.has_room(next)).then_some(NO_ROOM)))
+        });
     }
 }
 
 impl Scheduler for YarnFair {
-    fn add_user_queue(&mut self, tree: &Tree, weight: Option<u64>) -> Result<()> {
-        let name = || tree.names.last().map(String::as_str).unwrap_or_default();
-        let weight = weight.ok_or_else(|| {
-            Error::plan(
-                "weights",
-                format!("a weight per resource for '{}'", name()),
-                "one weight per user under this policy",
-            )
-        })?;
-        let root = self.settings[ROOT].clone();
-        self.settings.push(Settings { weight, ..root });
-        Ok(())
+    type Settings = Settings;
+
+    fn user_queue(weight: Option<Millionths>) -> Option<Settings> {
+        Some(Settings { weight: weight?, ..Settings::default() })
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
-        self.rank_names(session.tree);
         self.assign(session);
-        if self.preemption && !session.waiting_queues().is_empty() {
+        if self.settings.preemption && !session.waiting_queues().is_empty() {
             self.preempt(session);
         }
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
+    fn status(&self, view: &QueueView<Settings>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
         let active = |user: &UserId| {
             table.next(*user).is_some() || table.held.get(user.index()).is_some_and(|held| *held != Resources::ZERO)
         };
         let shares = Shares::new(self, tree, books, active);
-        let one = |at: QueueAt| {
+        view.status(|at| {
             let part = self.dims.dominant(&table.usage[at], books.offered());
             let fair = self.dims.dominant(&shares.queues[at], books.offered());
             let amount =
@@ -246,24 +176,13 @@ impl Scheduler for YarnFair {
             let amounts = self.names.iter().enumerate().map(amount);
             let values = [("dominant share", part), ("fair dominant share", fair)];
             let values = values.map(|(name, value)| (name.to_owned(), value.shown()));
-            Status {
-                name: tree.nodes[at].name.clone(),
-                values: values.into_iter().chain(amounts).collect(),
-                guaranteed: self.settings[at].min.map(|min| (min > 0).then_some(min)),
-                limit: self.settings[at].max,
-            }
-        };
-        (0..tree.nodes.len()).map(one).collect()
+            let guaranteed = tree[at].min.map(|min| (min > 0).then_some(min));
+            (values.into_iter().chain(amounts).collect(), guaranteed, tree[at].max)
+        })
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
+    fn compare_users(&self, view: &QueueView<Settings>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
         let queues = [one, other].map(|user| tree.users.get(user.index()).copied());
         let [Some(mine), Some(theirs)] = queues else { return None };
         let capacity = books.offered();
@@ -276,12 +195,9 @@ impl Scheduler for YarnFair {
             };
             app(one).compare(&app(other))
         } else {
-            let common = tree.common(mine, theirs);
-            let queue = |at: QueueAt| {
-                let at = tree.child_towards(common, at);
-                self.queue(capacity, at, &table.usage.get(at).copied().unwrap_or(Resources::ZERO))
-            };
-            queue(mine).compare(&queue(theirs))
+            let queue =
+                |at: QueueAt| self.queue(tree, capacity, at, &table.usage.get(at).copied().unwrap_or(Resources::ZERO));
+            tree.compare(mine, theirs, |one, other| queue(one).compare(&queue(other)))
         };
         Some(order.is_lt())
     }

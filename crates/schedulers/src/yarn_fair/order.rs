@@ -4,7 +4,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use super::super::cycle::{ONE, Ratio};
+use super::super::cycle::{ONE, Ratio, ordered};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time};
 
 /// The rule for the comparison of two queues.
@@ -122,25 +122,7 @@ impl QueueState {
     }
 }
 
-impl Ord for QueueState {
-    fn cmp(&self, other: &QueueState) -> Ordering {
-        self.compare(other)
-    }
-}
-
-impl PartialOrd for QueueState {
-    fn partial_cmp(&self, other: &QueueState) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for QueueState {
-    fn eq(&self, other: &QueueState) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for QueueState {}
+ordered!(QueueState);
 
 #[cfg(test)]
 mod tests {

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::cycle::{ONE, Placements, QueueAt, ROOT, Runs, Session, Tree, Waiting};
+use super::super::cycle::{ONE, QueueAt, ROOT, Runs, Solution, Waiting};
 use super::shares::{Claim, shares};
-use super::{QueueState, YarnFair};
+use super::{QueueState, Session, Tree, YarnFair};
 use plimsoll_base::units::{MachineId, Resources, UserId};
 use plimsoll_sim::books::Books;
 
@@ -25,21 +25,15 @@ impl Shares {
     pub fn new(yarn: &YarnFair, tree: &Tree, books: &Books, active: impl Fn(&UserId) -> bool) -> Shares {
         let mut queues = vec![Resources::ZERO; tree.nodes.len()];
         let mut apps = vec![Resources::ZERO; tree.users.len()];
-        let mut is_active = vec![false; tree.nodes.len()];
-        for at in tree.upwards() {
-            is_active[at] |= tree.nodes[at].users.iter().any(&active);
-            is_active[tree.nodes[at].parent] |= is_active[at];
-        }
+        let is_active = tree.totals(|at| tree.nodes[at].users.iter().any(&active), |one, other| one || other);
         queues[ROOT] = *books.offered();
-        let mut order = tree.upwards();
-        order.reverse();
-        for at in order {
+        for at in tree.downwards() {
             let node = &tree.nodes[at];
             let users: Vec<UserId> = node.users.iter().copied().filter(&active).collect();
             for d in yarn.dims.iter() {
                 let total = queues[at].0[d];
                 let of_queue = |child: &QueueAt| {
-                    let settings = &yarn.settings[*child];
+                    let settings = &tree[*child];
                     let max = settings.max[d].unwrap_or(u64::MAX);
                     Claim { min: settings.min.0[d], max, weight: settings.weight, active: is_active[*child] }
                 };
@@ -62,12 +56,6 @@ impl Shares {
 struct Starved {
     next: Waiting,
     lacks: Resources,
-}
-
-/// Victims, and the machines of the containers that start in their room.
-struct Solution {
-    victims: Vec<Runs>,
-    seats: Placements,
 }
 
 const FOR_STARVED: &str = "its application stays at its fair share without it, and another one is starved";
@@ -93,11 +81,12 @@ impl YarnFair {
             .map(|next| (self.app(session.books.offered(), &session.held[next.user.index()], next.since), next))
             .collect();
         apps.sort_by_key(|(stand, _)| *stand);
+        let threshold = session.tree.nearest(leaf, |settings| settings.preemption_threshold).unwrap_or(ONE / 2);
         let mut lacks: Vec<Resources> = vec![Resources::ZERO; apps.len()];
         let mut sum = Resources::ZERO;
         for (at, (_, next)) in apps.iter().enumerate() {
             let held = &session.held[next.user.index()];
-            let due = part(&fair.apps[next.user.index()], self.settings[leaf].threshold).min(wanted(next.user));
+            let due = part(&fair.apps[next.user.index()], threshold).min(wanted(next.user));
             if !self.is_below(session, held, &due) {
                 break;
             }
@@ -106,7 +95,7 @@ impl YarnFair {
         }
         let users = session.tree.nodes[leaf].users.iter();
         let demand = users.map(|user| wanted(*user)).fold(Resources::ZERO, Resources::saturating_add);
-        let mut pending = self.settings[leaf].min.min(demand).saturating_sub(session.usage[leaf]).saturating_sub(sum);
+        let mut pending = session.tree[leaf].min.min(demand).saturating_sub(session.usage[leaf]).saturating_sub(sum);
         for (at, (_, next)) in apps.iter().enumerate() {
             if pending.is_zero() {
                 break;
@@ -126,23 +115,17 @@ impl YarnFair {
 
     /// Returns the containers that may be preempted, by machine, in the order of preemption.
     fn candidates(&self, session: &Session, fair: &Shares) -> BTreeMap<MachineId, Vec<Runs>> {
-        let mut by_machine: BTreeMap<MachineId, Vec<Runs>> = BTreeMap::new();
-        for leaf in (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at)) {
-            let users = &session.tree.nodes[leaf].users;
+        let tree = session.tree;
+        let open = |leaf: &QueueAt| {
+            let users = &tree.nodes[*leaf].users;
             let over = |user: &&UserId| {
                 let held = &session.held[user.index()];
                 *held != Resources::ZERO && self.is_below(session, &fair.apps[user.index()], held)
             };
-            let open = session.tree.path(leaf).all(|at| self.settings[at].reclaimable);
-            if !open || users.iter().find(over).is_none() {
-                continue;
-            }
-            for runs in session.running(leaf) {
-                for (machine, _) in session.seats_of(runs) {
-                    by_machine.entry(machine).or_default().push(*runs);
-                }
-            }
-        }
+            tree.path(*leaf).all(|at| tree[at].reclaimable) && users.iter().any(|user| over(&user))
+        };
+        let runs = tree.leaves().filter(open).flat_map(|leaf| session.running(leaf)).copied();
+        let mut by_machine = session.by_machine(runs);
         by_machine.values_mut().for_each(|all| all.sort_by_key(Runs::turn));
         by_machine
     }
@@ -174,17 +157,14 @@ impl YarnFair {
             });
             for _ in 0..containers {
                 let Some(next) = session.next(next.user) else { break };
-                if self.above_max(session, &next, &next.need()).is_some() {
+                if self.above_max(session, next.queue, &next.need()).is_some() {
                     break;
                 }
-                let Some(Solution { victims, seats }) = self.solve(session, &fair, &by_machine, &next) else { break };
-                for runs in victims {
-                    session.evict(&runs, runs.count, Some(next.user), FOR_STARVED);
-                }
-                session.launch_on(&next, seats);
+                let Some(solution) = self.solve(session, &fair, &by_machine, &next) else { break };
+                session.displace(&next, solution, FOR_STARVED);
             }
         }
-        session.spare(|session, unit| self.above_max_of(session, unit.queue, &unit.unit()).is_none());
+        session.spare(|session, unit| self.above_max(session, unit.queue, &unit.unit()).is_none());
     }
 
     /// Returns the victims for a container, or for all containers of a gang. For a container without room, the victims are on the first
@@ -234,8 +214,7 @@ impl YarnFair {
     ) -> Option<Vec<Runs>> {
         let mut victims: Vec<Runs> = Vec::new();
         for runs in candidates {
-            let count = if runs.gang { runs.count } else { 1 };
-            let unit = Runs { count, ..*runs };
+            let unit = runs.one();
             let (share, here) = (&fair.apps[runs.user.index()], session.amount_on(&unit, machine));
             for _ in 0..left(runs) {
                 if need.fits(&room) {

@@ -30,15 +30,18 @@
 mod order;
 mod preempt;
 
+use std::ops::ControlFlow;
+
 use super::cycle::{
-    Cycled, Member, QueueAt, QueueFile, QueueKey, QueueTable, ROOT, Scheduler, Session, Tree, Waiting, Walk, truth,
+    self, Excess, Member, MemberRank, Millionths, OptionalAmounts, QueueAt, QueueFile, QueueView, Scheduler,
+    SettingTable, Waiting, Walk, parse, settings, word,
 };
 use plimsoll_base::error::Result;
 use plimsoll_base::units::{Resources, UserId};
-use plimsoll_policies::{Parsed, PolicyRow, RankOrder, Reason, Setup, Status};
+use plimsoll_policies::{PolicyRow, RankOrder, Reason, Setup, Status};
 use plimsoll_sim::books::Books;
 
-use order::{App, ComparedQueue, QueueRank, Rule};
+use order::{App, ComparedQueue, Rule};
 
 /// `yunikorn-fair[@ISSUE][:FILE]`
 pub static ROW: PolicyRow = PolicyRow {
@@ -62,37 +65,33 @@ pub static ROW: PolicyRow = PolicyRow {
              of victims, so that siblings preempt each other (YUNIKORN-2795, 2761)",
         ),
     ],
-    keys: &[
-        QueueKey::group("guaranteed", "its guarantee of each resource"),
-        QueueKey::group("max", "the most that it may have"),
-        QueueKey::group("priority", "is added to the priorities of its asks: the larger, the earlier"),
-        QueueKey::group("sort", "of a leaf's applications: fair (usual), fifo"),
-        QueueKey::group("reclaimable", "false: no preemption in it, nor in queues under it"),
-        QueueKey::policy("priority", "false: ratios come before priorities"),
-        QueueKey::policy("preemption", "false: no preemption"),
-    ],
-    read: |given| {
-        Parsed::queued(given, |file, variant, setup| {
-            Ok(Box::new(Cycled::new(file, setup, YuniKorn::new(file, variant, setup)?)))
-        })
-    },
+    keys: KEYS,
+    read: |given| parse(given, YuniKorn::new),
 };
 
-/// The settings of a queue.
-#[derive(Clone, Debug, Default)]
-struct Settings {
-    guaranteed: Resources<Option<u64>>,
-    max: Resources<Option<u64>>,
-    priority: i64,
-    by_age: bool,
-    fixed: bool,
+settings! {
+    /// The settings of a queue.
+    group struct Settings {
+        guaranteed: OptionalAmounts = Resources::NONE, "its guarantee of each resource";
+        max: OptionalAmounts = Resources::NONE, "the most that it may have";
+        priority: i64 = 0, "is added to the priorities of its asks: the larger, the earlier";
+        by_age as "sort": bool = false, "of a leaf's applications: fair (usual), fifo",
+            word(&[("fair", false), ("fifo", true)]);
+        reclaimable: bool = true, "false: no preemption in it, nor in queues under it";
+    }
+    /// The settings of the policy.
+    policy struct PolicySettings {
+        priority: bool = true, "false: ratios come before priorities";
+        preemption: bool = true, "false: no preemption";
+    }
 }
 
+type Tree = cycle::Tree<Settings>;
+type Session<'a> = cycle::Session<'a, Settings>;
+
 struct YuniKorn {
-    settings: Vec<Settings>,
+    settings: PolicySettings,
     rule: Rule,
-    priority_first: bool,
-    preemption: bool,
     /// Whether free room on a machine counts in addition to victims: the repair of YUNIKORN-3449.
     counts_free: bool,
     /// Whether the room of victims is reserved for the ask.
@@ -105,22 +104,10 @@ const NO_ROOM: Reason = Reason::NoRoom("there is no room, and no unmet guarantee
 const MAKING_ROOM: Reason = Reason::Rule("its victims have to leave first, and their room is available to all");
 
 impl YuniKorn {
-    fn new(file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YuniKorn> {
-        let mut settings = vec![Settings::default()];
-        for at in 0..file.groups.len() {
-            settings.push(Settings {
-                guaranteed: file.amounts(at, "guaranteed", setup.dims)?.unwrap_or_default(),
-                max: file.amounts(at, "max", setup.dims)?.unwrap_or_default(),
-                priority: file.integer(at, "priority")?.unwrap_or(0),
-                by_age: file.choice(at, "sort", &[("fair", false), ("fifo", true)])?.unwrap_or(false),
-                fixed: !file.truth(at, "reclaimable")?.unwrap_or(true),
-            });
-        }
+    fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YuniKorn> {
         Ok(YuniKorn {
-            settings,
+            settings: PolicySettings::read(&file.policy, setup.dims)?,
             rule: if variant == Some("64") { Rule::OneDenominator } else { Rule::Separately },
-            priority_first: truth(&file.policy, "priority")?.unwrap_or(true),
-            preemption: truth(&file.policy, "preemption")?.unwrap_or(true),
             counts_free: variant == Some("guarded"),
             keeps_room: variant != Some("2270"),
             inherits: variant == Some("2795"),
@@ -130,7 +117,7 @@ impl YuniKorn {
     /// Returns the maximum that a queue's usage is divided by: its own maximum, or that of the nearest ancestor with one, or else the
     /// cluster.
     fn fair_max(&self, tree: &Tree, capacity: &Resources, at: QueueAt) -> Resources {
-        let nearest = |d: usize| tree.path(at).find_map(|above| self.settings[above].max[d]);
+        let nearest = |d: usize| tree.path(at).find_map(|above| tree[above].max[d]);
         Resources::from_fn(|d| nearest(d).unwrap_or(capacity[d]))
     }
 
@@ -139,134 +126,116 @@ impl YuniKorn {
     fn urgency(&self, tree: &Tree, table: &dyn Fn(QueueAt) -> Option<u8>, at: QueueAt) -> Option<i64> {
         let own = table(at).map(i64::from);
         let below = tree.nodes[at].children.iter().filter_map(|child| self.urgency(tree, table, *child));
-        own.into_iter().chain(below).min().map(|urgency| urgency - self.settings[at].priority)
+        own.into_iter().chain(below).min().map(|urgency| urgency - tree[at].priority)
     }
 
+    /// Returns the state of a queue for comparisons, without its pending demand.
     fn queue(&self, tree: &Tree, books: &Books, at: QueueAt, usage: &Resources, urgency: Option<i64>) -> ComparedQueue {
-        let mut pending = Resources::default();
-        self.add_pending(tree, books, at, &mut pending);
         ComparedQueue {
             rule: self.rule,
-            priority_first: self.priority_first,
+            priority_first: self.settings.priority,
             urgency: urgency.unwrap_or(i64::MAX),
             usage: *usage,
-            guaranteed: self.settings[at].guaranteed,
+            guaranteed: tree[at].guaranteed,
             max: self.fair_max(tree, books.offered(), at),
             dims: books.dims(),
-            pending,
+            pending: Resources::default(),
             at,
         }
     }
 
-    fn add_pending(&self, tree: &Tree, books: &Books, at: QueueAt, pending: &mut Resources<u128>) {
-        for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
-            let held = books.allocated(*user);
-            (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
-        }
-        tree.nodes[at].children.iter().for_each(|child| self.add_pending(tree, books, *child, pending));
+    /// Returns the pending demand of each queue and its descendants.
+    fn pending(tree: &Tree, books: &Books) -> Vec<Resources<u128>> {
+        let own = |at: QueueAt| {
+            let mut pending = Resources::<u128>::default();
+            for user in tree.nodes[at].users.iter().filter(|user| books.waiting(**user) > 0) {
+                let held = books.allocated(*user);
+                (0..books.dims()).for_each(|d| pending[d] += books.wanted(*user, d).saturating_sub(held[d].into()));
+            }
+            pending
+        };
+        tree.totals(own, |one, other| one + other)
     }
 
-    fn app(&self, books: &Books, next: &Waiting, held: &Resources) -> App {
-        App::new(self.settings[next.queue].by_age, self.priority_first, next, held, books.offered(), books.dims())
+    fn app(&self, tree: &Tree, books: &Books, next: &Waiting, held: &Resources) -> App {
+        App::new(tree[next.queue].by_age, self.settings.priority, next, held, books.offered(), books.dims())
     }
 
     /// Returns the quota, of the queue or of an ancestor, that the additional amount would exceed.
     fn above_max(&self, tree: &Tree, usage: &[Resources], queue: QueueAt, need: &Resources) -> Option<Reason> {
-        let exceeded = tree.exceeded(|at| &self.settings[at].max, usage, queue, need);
-        exceeded.map(|(at, d, short)| Reason::Quota { group: at as u32, resource: d as u8, short })
+        tree.exceeded(|at| &tree[at].max, usage, queue, need).map(Excess::reason)
     }
 
     /// Starts allocations that fit; returns the users of the other asks, in scheduling order.
     fn assign(&self, session: &mut Session) -> Vec<UserId> {
-        let mut members = Vec::new();
-        for queue in session.waiting_queues() {
-            members.extend(session.waiting(queue).map(|next| (queue, next.user)));
-        }
         // The pending demand at the beginning of the cycle is used; it only breaks ties.
         let first = |at: QueueAt| session.waiting(at).map(|next| next.priority).min();
         let urgencies: Vec<Option<i64>> =
             (0..session.tree.nodes.len()).map(|at| self.urgency(session.tree, &first, at)).collect();
-        let queues: Vec<ComparedQueue> = (0..session.tree.nodes.len())
-            .map(|at| self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]))
-            .collect();
+        let compared = |(at, pending): (QueueAt, Resources<u128>)| {
+            let queue = self.queue(session.tree, session.books, at, &session.usage[at], urgencies[at]);
+            ComparedQueue { pending, ..queue }
+        };
+        let pending = YuniKorn::pending(session.tree, session.books);
+        let queues: Vec<ComparedQueue> = pending.into_iter().enumerate().map(compared).collect();
         let place = |session: &Session, member: Member| match member {
-            Member::Queue(at) => QueueRank::Queue(ComparedQueue { usage: session.usage[at], ..queues[at] }),
+            Member::Queue(at) => MemberRank::Queue(ComparedQueue { usage: session.usage[at], ..queues[at] }),
             Member::User(user) => match session.next(user) {
-                Some(next) => QueueRank::App(self.app(session.books, &next, &session.held[user.index()])),
-                None => QueueRank::None,
+                Some(next) => {
+                    let held = &session.held[user.index()];
+                    MemberRank::Workload(self.app(session.tree, session.books, &next, held))
+                }
+                None => MemberRank::None,
             },
         };
-        let mut walk = Walk::new(session.tree, &members, |member| place(session, member));
         let mut vain = Vec::new();
-        while let Some((queue, user)) = walk.first() {
-            let Some(next) = session.next(user) else {
-                walk.served(false, |member| place(session, member));
-                continue;
-            };
-            let above = self.above_max(session.tree, &session.usage, queue, &next.need());
-            let starts = above.is_none() && session.has_room(&next);
-            if starts {
-                session.launch(&next, 1);
-            } else {
-                session.wait(user, above.unwrap_or(NO_ROOM));
-                vain.push(user);
-            }
-            walk.served(starts && session.next(user).is_some(), |member| place(session, member));
-        }
+        Walk::serve(session, place, |session, next| {
+            let above = self.above_max(session.tree, &session.usage, next.queue, &next.need());
+            let refused = above.or_else(|| (!session.has_room(next)).then_some(NO_ROOM));
+            vain.extend(refused.map(|_| next.user));
+            ControlFlow::Continue(refused)
+        });
         vain
     }
 }
 
 impl Scheduler for YuniKorn {
-    fn add_user_queue(&mut self, _tree: &Tree, _weight: Option<u64>) -> Result<()> {
-        self.settings.push(Settings::default());
-        Ok(())
+    type Settings = Settings;
+
+    fn user_queue(_weight: Option<Millionths>) -> Option<Settings> {
+        Some(Settings::default())
     }
 
     fn cycle(&mut self, session: &mut Session) -> Result<()> {
         let vain = self.assign(session);
-        if self.preemption {
+        if self.settings.preemption {
             self.preempt(session, &vain);
         }
         Ok(())
     }
 
-    fn standings(&self, tree: &Tree, table: &QueueTable, books: &Books) -> Vec<Status> {
-        if table.usage.len() < tree.nodes.len() {
-            return Vec::new();
-        }
-        let one = |at: QueueAt| {
+    fn status(&self, view: &QueueView<Settings>) -> Vec<Status> {
+        let QueueView { tree, table, books } = *view;
+        view.status(|at| {
             let queue = self.queue(tree, books, at, &table.usage[at], None);
-            Status {
-                name: tree.nodes[at].name.clone(),
-                values: vec![("ratio".to_owned(), queue.ratio(&queue.guaranteed).shown())],
-                guaranteed: self.settings[at].guaranteed,
-                limit: if at == ROOT { Resources::NONE } else { self.settings[at].max },
-            }
-        };
-        (0..tree.nodes.len()).map(one).collect()
+            let values = vec![("ratio".to_owned(), queue.ratio(&queue.guaranteed).shown())];
+            (values, tree[at].guaranteed, tree[at].max)
+        })
     }
 
-    fn compare_users(
-        &self,
-        tree: &Tree,
-        table: &QueueTable,
-        books: &Books,
-        one: UserId,
-        other: UserId,
-    ) -> Option<bool> {
-        let (one, other) = (table.next(one)?, table.next(other)?);
+    fn compare_users(&self, view: &QueueView<Settings>, one: UserId, other: UserId) -> Option<bool> {
+        let QueueView { tree, table, books } = *view;
+        let (one, other) = view.next(one, other)?;
         if one.queue == other.queue {
-            let app = |next: &Waiting| self.app(books, next, &table.held[next.user.index()]);
+            let app = |next: &Waiting| self.app(tree, books, next, &table.held[next.user.index()]);
             return Some(app(&one) < app(&other));
         }
-        let common = tree.common(one.queue, other.queue);
         let first = |at: QueueAt| table.lines.get(at)?.keys().map(|(priority, ..)| *priority).min();
+        let pending = YuniKorn::pending(tree, books);
         let queue = |at: QueueAt| {
-            let at = tree.child_towards(common, at);
             let urgency = self.urgency(tree, &first, at);
-            self.queue(tree, books, at, &table.usage[at], urgency)
+            ComparedQueue { pending: pending[at], ..self.queue(tree, books, at, &table.usage[at], urgency) }
         };
-        Some(queue(one.queue).compare(&queue(other.queue)).is_lt())
+        Some(tree.compare(one.queue, other.queue, |one, other| queue(one).compare(&queue(other))).is_lt())
     }
 }

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::super::cycle::{QueueAt, Ratio, Waiting};
+use super::super::cycle::{QueueAt, Ratio, Waiting, ordered};
 use plimsoll_base::units::{MAX_DIMS, Resources, Time};
 
 /// The denominators of two queues in a comparison.
@@ -104,63 +104,7 @@ impl App {
     }
 }
 
-impl Ord for App {
-    fn cmp(&self, other: &App) -> Ordering {
-        self.compare(other)
-    }
-}
-
-impl PartialOrd for App {
-    fn partial_cmp(&self, other: &App) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for App {
-    fn eq(&self, other: &App) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for App {}
-
-/// The rank of a queue among queues, or of an application among applications.
-#[derive(Clone, Copy, Debug)]
-pub enum QueueRank {
-    Queue(ComparedQueue),
-    App(App),
-    /// A queue without asks sorts last.
-    None,
-}
-
-impl Ord for QueueRank {
-    fn cmp(&self, other: &QueueRank) -> Ordering {
-        match (self, other) {
-            (QueueRank::Queue(one), QueueRank::Queue(other)) => one.compare(other),
-            (QueueRank::App(one), QueueRank::App(other)) => one.compare(other),
-            (QueueRank::None, QueueRank::None) => Ordering::Equal,
-            (QueueRank::None, _) => Ordering::Greater,
-            (_, QueueRank::None) => Ordering::Less,
-            // Queues and applications are never siblings.
-            (QueueRank::Queue(_), QueueRank::App(_)) => Ordering::Less,
-            (QueueRank::App(_), QueueRank::Queue(_)) => Ordering::Greater,
-        }
-    }
-}
-
-impl PartialOrd for QueueRank {
-    fn partial_cmp(&self, other: &QueueRank) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for QueueRank {
-    fn eq(&self, other: &QueueRank) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for QueueRank {}
+ordered!(App, ComparedQueue);
 
 #[cfg(test)]
 mod tests {

@@ -8,8 +8,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::super::cycle::{Placements, QueueAt, ROOT, Rooms, Runs, Session, Tree, Waiting, place_task};
-use super::{MAKING_ROOM, YuniKorn};
+use super::super::cycle::{Placements, QueueAt, ROOT, Rooms, Runs, Waiting, place_task};
+use super::{MAKING_ROOM, Session, Tree, YuniKorn};
 use plimsoll_base::units::{MAX_DIMS, MachineId, Resources, UserId};
 
 const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is below";
@@ -19,13 +19,6 @@ const FOR_GUARANTEE: &str = "its queue is above its guarantee, and the ask's is 
 struct VictimCandidate {
     runs: Runs,
     left: u32,
-}
-
-impl VictimCandidate {
-    /// Returns one of the allocations, or all of a gang.
-    fn unit(&self) -> Runs {
-        Runs { count: if self.runs.gang { self.runs.count } else { 1 }, ..self.runs }
-    }
 }
 
 /// The state for the decision on an ask: the state of the session after the preceding asks of the same gang.
@@ -83,11 +76,11 @@ impl Trial<'_> {
         let own = self.has_own();
         let mut left = Resources::<Option<i128>>::default();
         for at in self.tree.path(queue) {
-            let above_ask = at != self.ask && self.tree.path(self.ask).any(|above| above == at);
+            let above_ask = at != self.ask && self.tree.is_within(self.ask, at);
             if above_ask && (own || self.rule.inherits && queue != self.ask) {
                 break;
             }
-            let here = self.rule.settings[at]
+            let here = self.tree[at]
                 .guaranteed
                 .zip_with(self.usage[at], |most, used| most.map(|most| i128::from(most) - i128::from(used)));
             left = left.zip_with(here, |left, here| left.into_iter().chain(here).min());
@@ -97,7 +90,7 @@ impl Trial<'_> {
 
     /// Returns whether the ask's queue has a guarantee of its own.
     fn has_own(&self) -> bool {
-        self.rule.settings[self.ask].guaranteed != Resources::NONE
+        self.tree[self.ask].guaranteed != Resources::NONE
     }
 
     /// Returns whether the guarantee cannot cover the ask, whatever the victims.
@@ -113,35 +106,19 @@ impl Trial<'_> {
     }
 
     fn add(&mut self, queue: QueueAt, amount: &Resources) {
-        self.change(queue, amount, Resources::saturating_add);
+        self.tree.change(&mut self.usage, queue, amount, true);
     }
 
     fn remove(&mut self, queue: QueueAt, amount: &Resources) {
-        self.change(queue, amount, Resources::saturating_sub);
-    }
-
-    fn change(&mut self, queue: QueueAt, amount: &Resources, by: fn(Resources, Resources) -> Resources) {
-        change(self.tree, &mut self.usage, queue, amount, by);
-    }
-}
-
-/// Changes the usage of a queue and its ancestors.
-fn change(
-    tree: &Tree,
-    usage: &mut [Resources],
-    queue: QueueAt,
-    amount: &Resources,
-    by: fn(Resources, Resources) -> Resources,
-) {
-    for at in tree.path(queue) {
-        usage[at] = by(usage[at], *amount);
+        self.tree.change(&mut self.usage, queue, amount, false);
     }
 }
 
 impl YuniKorn {
     /// Preempts for asks that did not start, and starts them.
     pub fn preempt(&self, session: &mut Session, vain: &[UserId]) {
-        if vain.is_empty() || self.settings.iter().all(|settings| settings.guaranteed == Resources::NONE) {
+        let tree = session.tree;
+        if vain.is_empty() || (0..tree.nodes.len()).all(|at| tree[at].guaranteed == Resources::NONE) {
             return;
         }
         let mut candidates: Option<Vec<VictimCandidate>> = None;
@@ -206,16 +183,10 @@ impl YuniKorn {
                 None => {
                     let (machine, taken) = self.victims(ask_state, &ask)?;
                     for at in taken {
-                        let unit = ask_state.candidates[at].unit();
+                        let unit = ask_state.candidates[at].runs.one();
                         ask_state.candidates[at].left -= 1;
                         ask_state.rooms.release(ask_state.session, &unit);
-                        change(
-                            ask_state.session.tree,
-                            &mut ask_state.usage,
-                            unit.queue,
-                            &unit.unit(),
-                            Resources::saturating_sub,
-                        );
+                        ask_state.session.tree.change(&mut ask_state.usage, unit.queue, &unit.unit(), false);
                         victims.push(unit);
                     }
                     match machine {
@@ -224,7 +195,7 @@ impl YuniKorn {
                     }
                 }
             };
-            change(ask_state.session.tree, &mut ask_state.usage, ask.queue, &ask.each, Resources::saturating_add);
+            ask_state.session.tree.change(&mut ask_state.usage, ask.queue, &ask.each, true);
             match (&mut seats, machine) {
                 (Some(seats), Some(machine)) => place_task(seats, machine),
                 _ => seats = None,
@@ -235,8 +206,8 @@ impl YuniKorn {
 
     /// Returns all candidates for preemption, the youngest first.
     fn candidates(&self, session: &Session) -> Vec<VictimCandidate> {
-        let leaves = (0..session.tree.nodes.len()).filter(|at| session.tree.is_leaf(*at));
-        let open = leaves.filter(|leaf| !session.tree.path(*leaf).any(|at| self.settings[at].fixed));
+        let tree = session.tree;
+        let open = tree.leaves().filter(|leaf| tree.path(*leaf).all(|at| tree[at].reclaimable));
         let runs = open.flat_map(|leaf| session.running(leaf));
         let mut all: Vec<VictimCandidate> =
             runs.map(|runs| VictimCandidate { runs: *runs, left: session.units_left(runs) }).collect();
@@ -248,7 +219,7 @@ impl YuniKorn {
     /// its maximum, or else the root.
     fn fence(&self, tree: &Tree, usage: &[Resources], ask: QueueAt) -> QueueAt {
         let full = |at: &QueueAt| {
-            let max = self.settings[*at].max;
+            let max = tree[*at].max;
             max != Resources::NONE && max.or_zero() == usage[*at]
         };
         tree.path(ask).find(full).unwrap_or(ROOT)
@@ -259,10 +230,10 @@ impl YuniKorn {
     fn no_more_urgent(&self, tree: &Tree, runs: &Runs, next: &Waiting) -> bool {
         let common = tree.common(runs.queue, next.queue);
         let added = |queue: QueueAt| -> i64 {
-            tree.path(queue).take_while(|at| *at != common).map(|at| self.settings[at].priority).sum()
+            tree.path(queue).take_while(|at| *at != common).map(|at| tree[at].priority).sum()
         };
         i64::from(runs.priority) - added(runs.queue)
-            >= i64::from(next.priority) - added(next.queue) - self.settings[common].priority
+            >= i64::from(next.priority) - added(next.queue) - tree[common].priority
     }
 
     /// Returns the indices of the candidates that an ask may preempt.
@@ -272,7 +243,7 @@ impl YuniKorn {
         let open = |leaf: QueueAt| {
             let left = trial.left(leaf);
             let exceeds = left.is_none() || left.0.iter().flatten().any(|left| left < 0);
-            leaf != next.queue && exceeds && tree.path(leaf).any(|at| at == fence)
+            leaf != next.queue && exceeds && tree.is_within(leaf, fence)
         };
         let mut leaves: BTreeMap<QueueAt, bool> = BTreeMap::new();
         let mut may = |VictimCandidate { runs, left }: &VictimCandidate| {
@@ -344,7 +315,7 @@ impl YuniKorn {
         next: &Waiting,
     ) -> Option<Victims> {
         let (all, start) = (&ask_state.candidates, || self.trial(ask_state.session.tree, &ask_state.usage, next));
-        let part = |at: usize| ask_state.session.amount_on(&all[at].unit(), machine);
+        let part = |at: usize| ask_state.session.amount_on(&all[at].runs.one(), machine);
         let (mut trial, mut left) = (start(), room);
         let (mut head, mut tail) = (Victims::new(), Victims::new());
         'all: for at in here {
