@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::property::search;
 use crate::replay::{plimsoll, read_tasks, run, said};
 use crate::slow::{OnBlocked, Outcome, Placement, Policy};
-use crate::twin::{command, smaller};
+use crate::twin::command;
 use crate::workloads::{Case, Weighting, job_name};
 
 /// Returns the start second of each job, with all jobs of one user or of one user each, as gangs or as large tasks.
@@ -112,7 +112,7 @@ fn who_outlives_an_estimate_is_expected_to_end() {
 
 fn tasks_of(case: &Case, dir: &Path) -> Result<Vec<(String, Outcome)>, String> {
     std::fs::write(dir.join("trace.csv"), case.csv()).expect("a temporary file is writable");
-    let output = run(&mut command(case, dir, &case.spec()));
+    let output = run(&mut command(case, dir));
     match output.status.code() {
         Some(0) => read_tasks(&dir.join("out"), "fifo"),
         // Exit code 1: no task fits the pool.
@@ -174,7 +174,7 @@ fn keeps_its_promise(case: &Case) -> Result<(), String> {
 
 #[test]
 fn with_right_estimates_the_first_in_line_is_never_delayed() {
-    if let Err(broken) = search(file!(), 200, rigid, smaller, keeps_its_promise) {
+    if let Err(broken) = search(file!(), 200, rigid, Case::smaller, keeps_its_promise) {
         panic!("{}\n{:?}", broken.problem, broken.case);
     }
 }

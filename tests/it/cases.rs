@@ -88,7 +88,7 @@ fn the_tie_rule_decides_who_goes_first() {
 #[test]
 fn each_policy_of_the_paper_ends_where_it_should_on_the_papers_users() {
     let args = ["--machines", "1x9c18g", "--placement", "pooled", "--ties", "lowest-id"];
-    // The expected numbers are calculated manually in `slow_checks`. Under `fifo` A fills the memory with 4 tasks, and one task of B fits
+    // The expected numbers are calculated manually in `slow/checks.rs`. Under `fifo` A fills the memory with 4 tasks, and one task of B fits
     // beside them.
     for (policy, a, b) in
         [("asset", 3, 2), ("maxmin:cpu", 4, 1), ("maxmin:memory", 3, 2), ("fifo", 4, 1), ("drf", 3, 2)]

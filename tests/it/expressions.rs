@@ -14,8 +14,8 @@ use plimsoll::units::{Time, UserId};
 use crate::frame::Frame;
 use crate::property::search;
 use crate::replay::outcomes;
-use crate::slow::{OnBlocked, Outcome, Placement};
-use crate::twin::{command, smaller};
+use crate::slow::{Inside, OnBlocked, Outcome, Placement};
+use crate::twin::command;
 use crate::workloads::{Case, Weighting};
 
 const CASES: u32 = 60;
@@ -139,7 +139,7 @@ fn difference(case: &Case, pairs: Pairs) -> std::result::Result<(), String> {
         write("weights.csv", text);
     }
     let case = Case { policies: Vec::new(), ..case.clone() };
-    let mut command = command(&case, dir.path(), &case.spec());
+    let mut command = command(&case, dir.path());
     for (one, other) in pairs {
         command.args(["--policy", one, "--policy", other]);
     }
@@ -168,7 +168,7 @@ fn difference(case: &Case, pairs: Pairs) -> std::result::Result<(), String> {
 }
 
 fn compare(pairs: Pairs, draw: fn(u64) -> Case) {
-    if let Err(broken) = search(file!(), CASES, draw, smaller, |case| difference(case, pairs)) {
+    if let Err(broken) = search(file!(), CASES, draw, Case::smaller, |case| difference(case, pairs)) {
         let case = broken.case;
         panic!(
             "a case differs\n{}\nweights: {:?}\n{}\n{}",
@@ -189,10 +189,7 @@ fn they_do_as_the_built_in_policies() {
 
 #[test]
 fn their_orders_are_those_inside_users() {
-    compare(ORDERED, |seed| Case {
-        inside: crate::slow_inside::Inside::Usual,
-        ..Case::draw(seed, Weighting::None, RULES).ordered(seed)
-    });
+    compare(ORDERED, |seed| Case { inside: Inside::Usual, ..Case::draw(seed, Weighting::None, RULES).ordered(seed) });
 }
 
 #[test]

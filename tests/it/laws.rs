@@ -16,7 +16,6 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::laws_recorder::Laws;
 use crate::property::{Broken, search};
-use crate::twin::smaller;
 use crate::workloads::{Case, Weighting, job_name, pick};
 
 const CASES: u32 = 150;
@@ -112,7 +111,7 @@ impl Trial {
     fn smaller(&self) -> Vec<Trial> {
         let one = self.policies.iter().filter(|_| self.policies.len() > 1);
         let one = one.map(|policy| Trial { policies: vec![policy.clone()], ..self.clone() });
-        one.chain(smaller(&self.case).into_iter().map(|case| Trial { case, ..self.clone() })).collect()
+        one.chain(self.case.smaller().into_iter().map(|case| Trial { case, ..self.clone() })).collect()
     }
 }
 

@@ -55,7 +55,9 @@ fn partition(dir: &Path, policy: &str) -> Result<PathBuf, String> {
 
 /// Returns the outcome of each task, with the name of its job.
 pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
-    let [task, machine, start, finish] = ["task", "machine", "start_us", "finish_us"].map(|name| table.integers(name));
+    let [task, attempt, machine, start, finish] =
+        ["task", "attempt", "machine", "start_us", "finish_us"].map(|name| table.integers(name));
+    let (devices, fates) = (table.names("devices", ""), table.texts("outcome"));
     let mut ids: HashMap<String, usize> = HashMap::new();
     let mut outcomes = Vec::new();
     for (at, name) in table.texts("job").iter().enumerate() {
@@ -68,9 +70,12 @@ pub fn outcomes(table: &Frame) -> Vec<(String, Outcome)> {
             Outcome {
                 job,
                 task: time(task[at]).expect("every task has a number"),
+                attempt: time(attempt[at]).expect("attempts count from 0"),
                 machine: machine[at].map(|machine| usize::try_from(machine).expect("machines count from 0")),
                 start: time(start[at]),
                 finish: time(finish[at]),
+                devices: devices[at].clone(),
+                fate: fates[at].clone().expect("every task has an outcome"),
             },
         ));
     }
@@ -97,16 +102,22 @@ fn the_tasks_table_reads_as_written() {
     let columns = vec![
         ("job", Utf8ViewArray::from_slice_values(["b", "a", "b"]).to_boxed()),
         ("task", PrimitiveArray::from_slice([0u32, 0, 1]).to_boxed()),
+        ("attempt", PrimitiveArray::from_slice([0u32, 2, 0]).to_boxed()),
         ("machine", PrimitiveArray::from([Some(3u32), None, None]).to_boxed()),
         ("start_us", PrimitiveArray::from([Some(0i64), Some(7), None]).to_boxed()),
         ("finish_us", PrimitiveArray::from([Some(9u64), Some(8), None]).to_boxed()),
+        ("devices", Utf8ViewArray::from_slice([Some("gpu:0"), None, None]).to_boxed()),
+        ("outcome", Utf8ViewArray::from_slice_values(["finished", "failed", "starved"]).to_boxed()),
     ];
     write(&folder.join("tasks.parquet"), columns);
-    let outcome = |job, task, machine, start, finish| Outcome { job, task, machine, start, finish };
+    let outcome = |job, task, attempt, machine, [start, finish]: [Option<u64>; 2], devices: &str, fate: &str| {
+        let (devices, fate) = (devices.to_owned(), fate.to_owned());
+        Outcome { job, task, attempt, machine, start, finish, devices, fate }
+    };
     let expected = vec![
-        ("b".to_owned(), outcome(0, 0, Some(3), Some(0), Some(9))),
-        ("a".to_owned(), outcome(1, 0, None, Some(7), Some(8))),
-        ("b".to_owned(), outcome(0, 1, None, None, None)),
+        ("b".to_owned(), outcome(0, 0, 0, Some(3), [Some(0), Some(9)], "gpu:0", "finished")),
+        ("a".to_owned(), outcome(1, 0, 2, None, [Some(7), Some(8)], "", "failed")),
+        ("b".to_owned(), outcome(0, 1, 0, None, [None, None], "", "starved")),
     ];
     assert_eq!(read_tasks(dir.path(), "slot:2"), Ok(expected));
     assert!(read_tasks(dir.path(), "slot:3").is_err_and(|problem| problem.contains("policy=slot:3")));

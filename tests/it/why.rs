@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::frame::Frame;
-use crate::machines_cases::Draw;
-use crate::machines_twin::{command, write};
 use crate::replay::{plimsoll, run, said};
+use crate::twin::{command, write};
+use crate::workloads::Case;
 use serde_json::Value;
 
 /// Runs a command that prints JSON.
@@ -55,7 +55,7 @@ fn sum(intervals: &Value, from: i64, to: i64) -> i64 {
 /// job add up to the wait in the table `jobs`.
 #[test]
 fn intervals_add_up_to_the_wait_of_every_job() {
-    let draws: [fn(u64) -> Draw; 4] = [Draw::new, Draw::urgent, Draw::hoarding, Draw::preemption_limits];
+    let draws: [fn(u64) -> Case; 4] = [Case::placed, Case::urgent, Case::hoarding, Case::preemption_limits];
     let (mut jobs, mut waited) = (0, 0);
     let mut reasons = std::collections::BTreeSet::new();
     for seed in 0.. {

@@ -21,6 +21,9 @@ mod frame;
 #[path = "../it/page.rs"]
 #[allow(unused)]
 mod page;
+#[path = "../it/quota_slow.rs"]
+#[allow(unused)]
+mod quota_slow;
 #[path = "../it/reference_random.rs"]
 #[allow(unused)]
 mod reference_random;
@@ -30,30 +33,9 @@ mod replay;
 #[path = "../it/report.rs"]
 #[allow(unused)]
 mod report;
-#[path = "../it/slow.rs"]
+#[path = "../it/slow/mod.rs"]
 #[allow(unused)]
 mod slow;
-#[path = "../it/slow_backfill.rs"]
-#[allow(unused)]
-mod slow_backfill;
-#[path = "../it/slow_inside.rs"]
-#[allow(unused)]
-mod slow_inside;
-#[path = "../it/slow_keys.rs"]
-#[allow(unused)]
-mod slow_keys;
-#[path = "../it/slow_memory.rs"]
-#[allow(unused)]
-mod slow_memory;
-#[path = "../it/slow_rate.rs"]
-#[allow(unused)]
-mod slow_rate;
-#[path = "../it/slow_ratio.rs"]
-#[allow(unused)]
-mod slow_ratio;
-#[path = "../it/slow_zoo.rs"]
-#[allow(unused)]
-mod slow_zoo;
 #[path = "../it/study_disk.rs"]
 #[allow(unused)]
 mod study_disk;
@@ -69,7 +51,7 @@ mod study_slurm;
 #[path = "../it/traces.rs"]
 #[allow(unused)]
 mod traces;
-#[path = "../it/workloads.rs"]
+#[path = "../it/workloads/mod.rs"]
 #[allow(unused)]
 mod workloads;
 
