@@ -65,6 +65,8 @@ mod machines_world;
 mod mapping;
 mod measures;
 mod measures_jobs;
+#[cfg(unix)]
+mod mutants;
 mod nash;
 mod needless;
 mod old_results;
@@ -115,6 +117,7 @@ mod slow_ratio;
 mod slow_zoo;
 mod solve;
 mod solve_machines;
+mod sources;
 mod speeds;
 mod statistics;
 mod study_compare;
