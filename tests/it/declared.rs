@@ -4,6 +4,7 @@
 //! `PLIMSOLL_UPDATE_DOCS=1 cargo test --release --test it declared` regenerates these tables.
 
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,7 @@ use plimsoll::units::Dim;
 use plimsoll::workload::formats::{Format, FormatOptions};
 
 use crate::replay::files;
+use crate::sources::copy_sources;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -391,27 +393,7 @@ const NAP: &str = r#"    ClusterSetting {
 #[ignore = "builds a copy of the sources: minutes"]
 fn one_more_is_a_file_and_its_line() {
     let copy = tempfile::tempdir().expect("a temporary folder");
-    for part in [
-        "src",
-        "crates",
-        "benches",
-        "examples",
-        "docs",
-        "experiments",
-        "python",
-        "tests",
-        "traces",
-        "Cargo.toml",
-        "Cargo.lock",
-        "CITATION.cff",
-    ] {
-        let from = root().join(part);
-        for file in if from.is_dir() { files(&from) } else { vec![from] } {
-            let to = copy.path().join(file.strip_prefix(root()).expect("below"));
-            std::fs::create_dir_all(to.parent().expect("a folder")).expect("writable");
-            std::fs::copy(&file, to).expect("writable");
-        }
-    }
+    copy_sources(copy.path(), &BTreeMap::new());
     one_more(copy.path(), "format.rs", "crates/sim/src/workload/formats");
     let row = "    \"template\" => template::{Template, TemplateOptions},";
     let rows = [("mod tenants;\n", "mod template;"), ("}\n\nimpl Format {\n", row)];

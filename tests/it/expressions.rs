@@ -7,7 +7,7 @@ use plimsoll::cli::{Call, Stop};
 use plimsoll::error::Result;
 use plimsoll::output::schema::Table;
 use plimsoll::policy::{
-    Ask, BUILT_IN, Capabilities, NamedPolicy, Needs, Policy, Queue, Rank, Reason, Registry, Setup, Stale, Verdict,
+    Ask, BUILT_IN, Capabilities, NamedPolicy, Policy, Queue, Rank, Reason, Registry, Setup, Stale, Verdict,
 };
 use plimsoll::units::{Time, UserId};
 
@@ -62,26 +62,33 @@ struct Own {
     capacity: u64,
     now: u64,
     running: u64,
+    /// By user, the cores at the end of the last instant, and the integral of the cores over time up to `now`.
+    served: Vec<(u64, i128)>,
 }
 
 /// An offset that makes negative values positive.
 const MIDDLE: i128 = 1 << 100;
 
 impl Policy for Own {
-    fn needs(&self) -> Needs {
-        Needs { integrals: true, ..Needs::default() }
-    }
-
     fn prepare(&mut self, now: Time, books: &Books, _changed: &[UserId]) -> Result<Stale> {
+        let span = i128::from(now.0 - self.now);
+        self.served.resize(books.users(), (0, 0));
+        self.served.iter_mut().for_each(|(cores, sum)| *sum += i128::from(*cores) * span);
         (self.now, self.running) = (now.0, books.total_running());
         Ok(Stale::All)
+    }
+
+    fn settled(&mut self, _now: Time, _changed: &[UserId], books: &Books) -> Option<Time> {
+        let users = self.served.iter_mut().enumerate();
+        users.for_each(|(user, (cores, _))| *cores = books.allocated(UserId(user as u32))[0]);
+        None
     }
 
     fn rank(&self, queue: &Queue, books: &Books) -> Rank {
         let (held, waiting) = (i128::from(books.allocated(queue.user)[0]), i128::from(books.waiting(queue.user)));
         let value = match self.name {
             "waits" => -waiting,
-            "served" => books.service(queue.user, 0) as i128,
+            "served" => self.served[queue.user.index()].1,
             // The unit is 10^-8 cores.
             "aged" => 100_000 * held - i128::from(self.now - queue.release.0),
             "crowd" if self.running > 3 => held,
@@ -124,7 +131,7 @@ fn read_tasks(out: &Path, policy: &str) -> std::result::Result<Vec<(String, Outc
 fn registry() -> Registry {
     WRITTEN_OUT.iter().fold(Registry::new(BUILT_IN), |registry, (name, _)| {
         let make = move |setup: &Setup| -> Result<Box<dyn Policy>> {
-            Ok(Box::new(Own { name, capacity: setup.capacity.0[0], now: 0, running: 0 }))
+            Ok(Box::new(Own { name, capacity: setup.capacity.0[0], now: 0, running: 0, served: Vec::new() }))
         };
         registry.with(NamedPolicy::new(*name, make))
     })

@@ -52,6 +52,8 @@ mod machines_stranded;
 mod mapping;
 mod measures;
 mod measures_jobs;
+#[cfg(unix)]
+mod mutants;
 mod nash;
 mod needless;
 mod old_results;
@@ -94,6 +96,7 @@ mod show;
 mod slow;
 mod solve;
 mod solve_machines;
+mod sources;
 mod speeds;
 mod statistics;
 mod study_compare;

@@ -1,12 +1,13 @@
 //! Searches drawn cases for one that violates a law. `proptest` reduces the first such case and stores its seed in `tests/it/*.found`;
 //! later runs try the stored seeds first. The tests define how cases are drawn and reduced. Every run draws the same cases;
-//! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test --release --test it twin` draws other cases.
+//! `PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test --release --test it twin` draws other cases. If `PROPTEST_MAX_SHRINK_ITERS` is 0, a
+//! failing case is neither reduced nor stored.
 
 use std::fmt::Debug;
 
 use proptest::prelude::{Strategy, TestCaseError};
 use proptest::strategy::{NewTree, ValueTree};
-use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestError, TestRunner};
+use proptest::test_runner::{Config, FailurePersistence, FileFailurePersistence, RngSeed, TestError, TestRunner};
 use rand::Rng;
 
 /// A case that violates a law, and the violation.
@@ -25,11 +26,14 @@ pub fn search<T: Clone + Debug>(
     law: impl Fn(&T) -> Result<(), String>,
 ) -> Result<(), Broken<T>> {
     let given = Config::default();
+    let limited = std::env::var_os("PROPTEST_MAX_SHRINK_ITERS").is_some();
+    let reduces = !limited || given.max_shrink_iters > 0;
+    let stored = || Box::new(FileFailurePersistence::WithSource("found")) as Box<dyn FailurePersistence>;
     let config = Config {
         cases: if std::env::var_os("PROPTEST_CASES").is_some() { given.cases } else { cases },
         rng_seed: if given.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { given.rng_seed },
-        max_shrink_iters: 10_000,
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("found"))),
+        max_shrink_iters: if limited { given.max_shrink_iters } else { 10_000 },
+        failure_persistence: reduces.then(stored),
         source_file: Some(file),
         ..given
     };
