@@ -1,4 +1,5 @@
-//! A run ends with an error if its tasks preempt one another without progress.
+//! Runs that would have no end: a run ends with an error if its tasks preempt one another without progress, and without one if waiting
+//! tasks can never start.
 
 use crate::replay::{files, plimsoll, run, said};
 
@@ -36,5 +37,25 @@ fn what_the_message_advises_ends_the_livelock() {
     ] {
         let (code, message) = las(policy, options);
         assert_eq!(code, Some(0), "{policy} {options:?}: {message}");
+    }
+}
+
+/// The only machine fails for ever. Policies with memory change their ranks at the end of each period, which starts no task.
+#[test]
+fn a_task_without_a_machine_starves_under_policies_with_memory() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("a file is writable");
+    write("trace.csv", "job,user,submit_s,duration_s,cpu\na,u,0,10,1\nb,u,5,10,1\nc,v,6,10,1\n");
+    write("machines.csv", "name,cpu\nm,1\n");
+    write("events.csv", "at_s,machine,event\n7,m,fail\n");
+    for policy in ["drf", "longterm:1h", "afs:168h", "fair-tree:7d", "multifactor:7d", "time-based:1h", "karma:cpu:1s"] {
+        for on_blocked in ["skip", "stop"] {
+            let fixed = ["replay", "trace.csv", "--machines", "machines.csv", "--machine-events", "events.csv"];
+            let options = ["--placement", "first-fit", "--on-blocked", on_blocked, "--policy", policy];
+            let output = run(plimsoll(&[&fixed[..], &options[..]].concat()).current_dir(dir.path()));
+            let said = said(&output);
+            assert_eq!(output.status.code(), Some(0), "{policy} {on_blocked}: {said}");
+            assert!(said.contains("3 tasks never started") || said.contains("never start"), "{policy}: {said}");
+        }
     }
 }

@@ -280,8 +280,10 @@ fn difference(case: &Case, dir: &Path) -> Result<(), Problem> {
     if case.machines().iter().map(|machine| machine[0]).sum::<u64>() < 1000 {
         case.policies.retain(|policy| !matches!(policy, Policy::Zoo(Zoo::Karma(_))));
     }
-    // A run under these policies has no end while a task waits, even if the task can never start.
-    let remembers = |policy: &Policy| policy.period().is_some() && !matches!(policy, Policy::Zoo(Zoo::Karma(_)));
+    // If a round ends at the first task that does not fit, engine and reference stop at different times to expect that ranks change.
+    let remembers = |policy: &Policy| {
+        case.on_blocked == OnBlocked::Stop && policy.period().is_some() && !matches!(policy, Policy::Zoo(Zoo::Karma(_)))
+    };
     let starves: Vec<Policy> = case.policies.iter().copied().filter(|it| remembers(it) && case.starves(*it)).collect();
     case.policies.retain(|policy| !starves.contains(policy));
     if case.policies.is_empty() {

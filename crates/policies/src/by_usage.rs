@@ -62,7 +62,7 @@ impl<R: UsageRule> ByUsage<R> {
 
 impl<R: UsageRule> Policy for ByUsage<R> {
     fn needs(&self) -> Needs {
-        self.rule.needs()
+        Needs { wakes_for_ranks: true, ..self.rule.needs() }
     }
 
     fn open(&mut self, _user: UserId, name: &str) -> Result<()> {

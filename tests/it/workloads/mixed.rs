@@ -17,15 +17,6 @@ impl Case {
         (profiles[rng.random_range(0..profiles.len())](seed), rng)
     }
 
-    /// Returns the case without machine events, labels and places if a task waits for ever in it.
-    fn without_starvation(mut self) -> Case {
-        if self.policies.iter().any(|policy| self.starves(*policy)) {
-            self.events.clear();
-            self.rows.iter_mut().for_each(|row| (row.label, row.place) = (None, Location::Cluster));
-        }
-        self
-    }
-
     /// Draws a case with another order inside users. Tasks are preempted for fair shares only.
     pub fn ordered_on_machines(seed: u64) -> Case {
         let (mut case, mut rng) = Case::any_of(&PROFILES, seed);
@@ -52,7 +43,7 @@ impl Case {
     pub fn remembered_on_machines(seed: u64) -> Case {
         let (mut case, _) = Case::any_of(&PROFILES, seed);
         case.policies = case.with_memory(seed);
-        case.without_starvation()
+        case
     }
 
     /// Draws a case with policies of the literature that rank users.
@@ -64,7 +55,7 @@ impl Case {
         let all = case.literature(seed);
         let first = rng.random_range(0..all.len());
         case.policies = vec![all[first], all[(first + 2) % all.len()]];
-        case.without_starvation()
+        case
     }
 
     /// Draws a case with policies that rank pairs of user and machine.

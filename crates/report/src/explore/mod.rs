@@ -21,7 +21,7 @@ use plimsoll_results::schema::Table;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::html::data_section;
+use crate::html::{data_section, script_json};
 use crate::page::mean;
 use pack::Pack;
 
@@ -66,7 +66,7 @@ pub struct ExplorerData {
 impl ExplorerData {
     /// Formats the section of the page; a script shows it.
     pub(crate) fn section(&self) -> Markup {
-        let header = self.header.replace('<', "\\u003c");
+        let header = script_json(&self.header);
         let blocks = [("application/json", "header", header.as_str()), ("text/plain", "block", &self.block)];
         data_section("explore", "Explore", &blocks)
     }

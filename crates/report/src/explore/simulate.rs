@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use maud::Markup;
 use serde::Serialize;
 
-use crate::html::data_section;
+use crate::html::{data_section, script_json};
 
 /// The script of the controls.
 pub(crate) const SIMULATE: &str = include_str!("simulate.js");
@@ -59,7 +59,7 @@ impl SimulatorData {
     /// module.
     pub fn new(controls: &SimulatorControls, input: &[u8], module: &[u8]) -> SimulatorData {
         let controls = serde_json::to_string(controls).expect("numbers and texts have a form in JSON");
-        SimulatorData { controls: controls.replace('<', "\\u003c"), input: packed(input), module: packed(module) }
+        SimulatorData { controls: script_json(&controls), input: packed(input), module: packed(module) }
     }
 
     /// Formats the section of the page.

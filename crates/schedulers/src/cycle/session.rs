@@ -367,7 +367,7 @@ impl<'a, S> Session<'a, S> {
     }
 
     /// Launches tasks of a user's next workload in the room of victims, which are stopped under a rule.
-    pub fn displace(&mut self, next: &Waiting, Solution { victims, seats }: Solution, rule: &'static str) {
+    pub fn preempt_and_launch(&mut self, next: &Waiting, Solution { victims, seats }: Solution, rule: &'static str) {
         victims.iter().for_each(|unit| self.evict(unit, unit.count, Some(next.user), rule));
         self.launch_on(next, seats);
     }

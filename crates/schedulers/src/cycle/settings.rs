@@ -24,7 +24,7 @@ pub trait SettingValue: Sized {
     fn read(node: &Node, key: &str, dims: &[Dim]) -> Result<Self>;
 }
 
-/// Implements types of settings by the functions that read their values.
+/// Implements types of settings by the functions that read their values. A `u64` is in millionths; whole numbers are `i64`.
 macro_rules! setting_values {
     ($($type:ty = $read:expr;)*) => {$(
         impl SettingValue for $type {
@@ -69,7 +69,8 @@ pub fn within<T>(
 ) -> impl Fn(&Node, &str, &[Dim]) -> Result<T> {
     move |node, key, dims| {
         let value = read(node, key, dims)?;
-        let wrong = || node.place.wrong(key, format!("{} is not accepted; expected {expected}", node.shown()));
+        let shown = if node.list().is_some() { "this list".to_owned() } else { node.shown() };
+        let wrong = || node.place.wrong(key, format!("{shown} is not accepted; expected {expected}"));
         if accepts(&value) { Ok(value) } else { Err(wrong()) }
     }
 }
@@ -115,7 +116,7 @@ macro_rules! settings {
             $(#[$doc])*
             #[derive(Clone, Debug)]
             pub struct $table {
-                $(#[doc = $meaning] pub $field: $type,)*
+                $(#[doc = concat!("`", settings!(@key $field $($key)?), "`: ", $meaning)] pub $field: $type,)*
             }
 
             impl Default for $table {

@@ -35,7 +35,7 @@ pub struct QueueNode {
 }
 
 /// The tree. Node 0 is the cluster; the groups of the file follow in its order. Without groups every user is a queue of its own. `tree[at]`
-/// is the settings of a queue; those of the cluster are the defaults.
+/// are the settings of a queue; those of the cluster are the defaults.
 #[derive(Clone, Debug)]
 pub struct Tree<S> {
     /// All nodes.
@@ -133,7 +133,7 @@ impl<S> Tree<S> {
         self.path(queue).find_map(|at| Excess::from_limit(at, limit(at), &usage[at], need))
     }
 
-    /// Adds an amount to the totals of a queue and its ancestors, or subtracts it, down to 0.
+    /// Adds an amount to the totals of a queue and its ancestors, or subtracts it, down to 0. A sum above `u64::MAX` ends the program.
     pub fn change(&self, totals: &mut [Resources], queue: QueueAt, amount: &Resources, more: bool) {
         self.path(queue).for_each(|at| change_amounts(&mut totals[at], amount, more));
     }
@@ -406,6 +406,9 @@ mod tests {
         tree.change(&mut usage, 3, &Resources::uniform(2), true);
         tree.change(&mut usage, 4, &Resources::uniform(1), true);
         assert_eq!(usage.iter().map(|amounts| amounts[0]).collect::<Vec<u64>>(), [3, 3, 2, 2, 1, 0]);
+        let mut fewer = usage.clone();
+        tree.change(&mut fewer, 4, &Resources::uniform(2), false);
+        assert_eq!(fewer.iter().map(|amounts| amounts[0]).collect::<Vec<u64>>(), [1, 1, 2, 2, 0, 0]);
         let limits: Vec<_> = [9, 4, 9, 9, 9, 9].map(|most| Resources::uniform(Some(most))).to_vec();
         let excess = tree.exceeded(|at| &limits[at], &usage, 3, &Resources::uniform(5)).expect("above the limit of d");
         assert_eq!((excess.queue, excess.resource, excess.amount), (1, 0, 4));
@@ -415,7 +418,7 @@ mod tests {
     fn queues_are_compared_under_the_common_ancestor() {
         let tree = tree();
         assert_eq!((tree.siblings(3, 4), tree.siblings(3, 5), tree.siblings(2, 3)), ((2, 4), (1, 5), (2, 3)));
-        assert_eq!(tree.compare(4, 3, |one, other| one.cmp(&other)), Ordering::Greater);
+        assert_eq!(tree.compare(3, 4, |one, other| (one, other).cmp(&(2, 4))), Ordering::Equal);
         assert_eq!(tree.leaves().collect::<Vec<QueueAt>>(), [3, 4, 5]);
         assert!(tree.is_within(3, 1) && !tree.is_within(4, 2));
         // By name: a, b, c, d, e, root.

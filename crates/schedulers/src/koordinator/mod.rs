@@ -291,7 +291,7 @@ impl Koordinator {
             };
             place_task(&mut seats, machine);
         }
-        session.displace(next, Solution { victims: gone, seats }, IN_GROUP);
+        session.preempt_and_launch(next, Solution { victims: gone, seats }, IN_GROUP);
         true
     }
 

@@ -74,7 +74,7 @@ pub static ROW: PolicyRow = PolicyRow {
     read: |given| parse(given, Kueue::new),
 };
 
-/// The settings of the policy.
+/// The settings of the policy and the rules of its variant.
 #[derive(Clone, Debug)]
 struct Rules {
     settings: PolicySettings,

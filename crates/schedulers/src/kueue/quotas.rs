@@ -1,7 +1,7 @@
 //! The quotas of a tree of cohorts, their usage, and the resulting shares.
 //!
-//! [`NodeQuota`] has the configured quotas, [`Quotas`] the amounts derived from them by [`Quotas::work_out`]. [`Snapshot`] adds the usage of all
-//! nodes; workloads can be added and removed for a trial. Shares are compared exactly, or as in earlier versions of the source
+//! [`NodeQuota`] has the configured quotas, [`Quotas`] the amounts derived from them by [`Quotas::work_out`]. [`Snapshot`] adds the usage
+//! of all nodes; workloads can be added and removed for a trial. Shares are compared exactly, or as in earlier versions of the source
 //! ([`Arithmetic`]).
 //!
 //! Source: Kueue, `pkg/cache/scheduler/resource_node.go` and `fair_sharing.go` (state of August 2026).
@@ -72,7 +72,7 @@ settings! {
             within(
                 words(STRATEGIES),
                 |all| !all.is_empty() && *all != [Strategy::InitialShare, Strategy::FinalShare],
-                "one of them, or less-than-or-equal-to-final-share before less-than-initial-share",
+                "a list of 'less-than-or-equal-to-final-share', 'less-than-initial-share', or both in this order",
             );
     }
 }

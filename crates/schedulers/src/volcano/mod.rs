@@ -155,7 +155,7 @@ fn read(plugin: Plugin, given: Option<&str>) -> std::result::Result<Parsed, Stri
     parse(given, move |tree, file, variant, setup| Volcano::new(plugin, tree, file, variant, setup))
 }
 
-/// The settings of the policy.
+/// The settings of the policy and the rules of its variant.
 #[derive(Clone, Debug)]
 struct Rules {
     actions: Vec<Action>,

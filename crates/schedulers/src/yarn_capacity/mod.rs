@@ -128,7 +128,7 @@ impl QueueRank {
 ordered!(QueueRank);
 
 /// The rank of a queue, or of an application by priority and age.
-type Rank = MemberRank<QueueRank, (u8, (Time, u64))>;
+type SiblingRank = MemberRank<QueueRank, (u8, (Time, u64))>;
 
 impl YarnCapacity {
     fn new(_: &Tree, file: &QueueFile, variant: Option<&str>, setup: &Setup) -> Result<YarnCapacity> {
@@ -165,11 +165,13 @@ impl YarnCapacity {
         QueueRank { none, used, priority, guaranteed: calculator.ratio(guaranteed, &calculator.whole), at }
     }
 
-    fn place(&self, session: &Session, limits: &Limits, member: Member) -> Rank {
+    fn place(&self, session: &Session, limits: &Limits, member: Member) -> SiblingRank {
         match member {
-            Member::Queue(at) => Rank::Queue(self.queue(session.tree, session.books, limits, at, &session.usage[at])),
+            Member::Queue(at) => {
+                SiblingRank::Queue(self.queue(session.tree, session.books, limits, at, &session.usage[at]))
+            }
             Member::User(user) => {
-                session.next(user).map_or(Rank::None, |next| Rank::Workload((next.priority, next.since)))
+                session.next(user).map_or(SiblingRank::None, |next| SiblingRank::Workload((next.priority, next.since)))
             }
         }
     }

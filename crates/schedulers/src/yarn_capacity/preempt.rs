@@ -102,7 +102,7 @@ impl YarnCapacity {
             Some(machine)
         });
         let Some(seats) = seats.filter(|_| !victims.is_empty()) else { return false };
-        session.displace(&next, Solution { victims, seats }, TOWARDS_IDEAL);
+        session.preempt_and_launch(&next, Solution { victims, seats }, TOWARDS_IDEAL);
         session.spare(|session, unit| limits.above_max(session, unit.queue, &unit.unit()).is_none());
         true
     }

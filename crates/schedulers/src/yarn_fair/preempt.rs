@@ -161,7 +161,7 @@ impl YarnFair {
                     break;
                 }
                 let Some(solution) = self.solve(session, &fair, &by_machine, &next) else { break };
-                session.displace(&next, solution, FOR_STARVED);
+                session.preempt_and_launch(&next, solution, FOR_STARVED);
             }
         }
         session.spare(|session, unit| self.above_max(session, unit.queue, &unit.unit()).is_none());

@@ -82,12 +82,20 @@ pub struct Engine<'a> {
     instants: u64,
     /// The next instant at which the policy requires a round even without an event.
     wake: Option<Time>,
+    /// Whether that round can differ from the last one only by its ranks ([`Needs::wakes_for_ranks`]).
+    wakes_for_ranks: bool,
+    /// The number of instants since a task ran.
+    idle: u64,
     /// Whether the horizon ended the run while events were left.
     cut: bool,
 }
 
 /// The number of instants between two heartbeats.
 const HEARTBEAT: u64 = 4096;
+
+/// The number of instants without a running task after which changes of ranks start no task any more, if a round ends at the first task
+/// that does not fit.
+const IDLE_INSTANTS: u64 = 10_000;
 
 impl<'a> Engine<'a> {
     /// Creates a run before its first instant. Errors: as [`check`] and, with a control, as [`check_control`].
@@ -110,7 +118,17 @@ impl<'a> Engine<'a> {
             remote.control.open(kernel.offers());
         }
         let round = Rounds::new(&needs, options.on_blocked);
-        Ok(Engine { kernel, round, extensions, options: options.clone(), instants: 0, wake: None, cut: false })
+        Ok(Engine {
+            kernel,
+            round,
+            extensions,
+            options: options.clone(),
+            instants: 0,
+            wake: None,
+            wakes_for_ranks: needs.wakes_for_ranks,
+            idle: 0,
+            cut: false,
+        })
     }
 
     /// Starts tasks before the first step, so that a run can begin from a given state. Takes the next row of the source, which must be the
@@ -178,6 +196,7 @@ impl<'a> Engine<'a> {
         self.kernel.advance(next)?;
         self.instant()?;
         self.wake = self.kernel.settle()?;
+        self.idle = if self.kernel.books().total_running() == 0 { self.idle + 1 } else { 0 };
         self.instants += 1;
         if self.instants.is_multiple_of(HEARTBEAT) {
             self.kernel.heartbeat()?;
@@ -215,12 +234,12 @@ impl<'a> Engine<'a> {
 
     fn next_instant(&mut self) -> Result<Option<Time>> {
         let waiting = self.kernel.books().total_waiting() > 0;
-        let wake = self.wake.filter(|wake| *wake > self.kernel.now() && waiting);
+        let wake = self.wake.filter(|wake| *wake > self.kernel.now() && waiting && self.decides());
         let sooner = |next: Time, other: Option<Time>| next.min(other.unwrap_or(Time::NEVER));
         let (arrival, end) = (self.kernel.next_arrival()?, self.kernel.next_end());
         let next = [arrival, end].into_iter().fold(Time::NEVER, sooner);
         let next = if self.decides() {
-            [wake, self.extensions.next(), self.kernel.budget().next()].into_iter().fold(next, sooner)
+            [self.extensions.next(), self.kernel.budget().next()].into_iter().fold(next, sooner)
         } else {
             next
         };
@@ -235,7 +254,16 @@ impl<'a> Engine<'a> {
         // Machine events count only while other events are left or tasks wait.
         let event = self.extensions.next_event(self.kernel.cluster()).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
+        let wake = wake.filter(|_| next < Time::NEVER || !self.is_idle_for_good());
+        let next = sooner(next, wake);
         Ok((next < Time::NEVER).then(|| next.max(self.kernel.now())))
+    }
+
+    /// Returns whether no task will start without another event: the policy changes ranks only, and with the whole cluster free the last
+    /// round tried all queues, or rounds that end at the first task that does not fit have started none for long.
+    fn is_idle_for_good(&self) -> bool {
+        let instants = if self.options.on_blocked == OnBlocked::Stop { IDLE_INSTANTS } else { 0 };
+        self.wakes_for_ranks && self.idle > instants
     }
 
     /// Processes all events of this instant, in passes, until no event is left.
@@ -330,8 +358,8 @@ impl Checkpoint for Engine<'_> {
     ///
     /// [reacts]: Source::reacts
     fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
-        let Engine { kernel, round, extensions, options: _, instants, wake, cut } = self;
-        visit_values!(visitor; instants, wake, cut);
+        let Engine { kernel, round, extensions, options: _, instants, wake, wakes_for_ranks: _, idle, cut } = self;
+        visit_values!(visitor; instants, wake, idle, cut);
         kernel.visit(visitor)?;
         round.visit(visitor)?;
         extensions.visit(visitor)
