@@ -21,8 +21,9 @@ use crate::sources::{copy_sources, root};
 const LIST: &str = include_str!("mutants.txt");
 
 /// The comparisons, as parts of the names of tests. Each must match a test.
-const COMPARISONS: [&str; 9] = [
+const COMPARISONS: [&str; 10] = [
     "twin::",
+    "twin_machines::",
     "first_in_order::equals_a_slow_scheduler",
     "hold::a_final_choice_is_that_of_the_published_loop",
     "quota_policy::agrees_with_quotas_computed_anew",
@@ -40,8 +41,8 @@ const FIRST_COMPARISONS: [(&str, &[&str]); 10] = [
     ("round/by_machine", &["twin::policies_by_machine"]),
     ("job_order", &["twin::orders_inside", "first_in_order::"]),
     ("sim/src/policy", &["quota_policy::"]),
-    ("sim/", &["machines_twin::", "first_in_order::", "quota_policy::"]),
-    ("policies/src/quota", &["quota_policy::", "quota_twin::", "machines_twin::groups"]),
+    ("sim/", &["twin_machines::", "first_in_order::", "quota_policy::"]),
+    ("policies/src/quota", &["quota_policy::", "quota_twin::", "twin_machines::groups"]),
     ("policies/src/expr", &["expressions::they_do_as", "expressions::their_orders"]),
     ("fair/src/water", &["quota_policy::", "quota_twin::", "water::many"]),
     ("", &["twin::policies", "expressions::they_do_as_the_built_in"]),

@@ -194,7 +194,7 @@ impl Case {
         simulate(&self.rows, &self.world(policy))
     }
 
-    /// Returns whether a task waits for ever.
+    /// Returns whether a task waits until the end of the run.
     pub fn starves(&self, policy: Policy) -> bool {
         self.expected(policy).is_ok_and(|tasks| tasks.iter().any(|task| task.fate == "starved"))
     }
