@@ -136,6 +136,10 @@ fn rigid(seed: u64) -> Case {
 /// With exact estimates the first task in line starts no later than predicted when it became the first. The prediction is the first time
 /// at which it fits beside the tasks that ran at that instant or started before it.
 fn keeps_its_promise(case: &Case) -> Result<(), String> {
+    // A smaller version of a failing case may start the tasks of a job apart.
+    if case.rows.iter().any(|row| row.tasks > 1 && !row.gang) {
+        return Ok(());
+    }
     let tasks = tasks_of(case, tempfile::tempdir().expect("a temporary folder").path())?;
     let capacity: Vec<u64> = (0..case.dims()).map(|r| case.machines().iter().map(|machine| machine[r]).sum()).collect();
     let start = |row: usize| {

@@ -1,9 +1,9 @@
 //! The slow reference implementation of a run: a simulator that is simple enough to verify by reading it, written from the documentation
 //! alone.
 //!
-//! Only the state of each task and machine is stored. Every other quantity (free amounts, allocations, past usage, the next task of each
-//! queue) is computed again at every step from all tasks. It has no index, cache or sorted list, and uses no part of the library that it
-//! checks; it shares the random draws of faults, the parser of quota files and exact fractions with it.
+//! The state of tasks, machines, requests and reservations is stored, and logs of what happened. Free amounts, allocations, past usage and
+//! the next task of each queue are computed again at every step from all tasks. With the library it shares the random draws of faults, the
+//! parser of quota files and exact fractions, which other tests check.
 
 mod backfill;
 mod by_machine;

@@ -8,7 +8,7 @@ use super::karma::Accounts;
 use super::rate::{ONE, rate};
 use super::requests::Request;
 use super::world::{sum, times};
-use super::{Change, Expression, Location, Placement, Row, World};
+use super::{Change, Expression, Location, Placement, Policy, Row, World, Zoo};
 
 /// The outcome of one attempt at a task. `task` is the number of the task within its job, in row order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -226,10 +226,11 @@ impl<'a> Simulation<'a> {
             .chain(self.next_backup())
             .chain(self.looks_again())
             .min();
-        // While any task waits, the end of a period may change the order of the users. A task may wait without end, for credits or for a
-        // machine, so the simulation ends after 300 rounds without a launch.
+        // While any task waits, the end of a period may change the order of the users. Without other events the simulation ends; under
+        // Karma, where tasks also wait for credits, after 300 rounds without a launch.
         let waits = self.tasks.iter().any(Task::waits);
-        let hopeless = next.is_none() && self.idle > 300;
+        let credits = matches!(self.world.policy, Policy::Zoo(Zoo::Karma(_)));
+        let hopeless = next.is_none() && (!credits || self.idle > 300);
         let period = self.world.policy.period().filter(|_| waits && !hopeless);
         period.map(|period| (self.now() / period + 1) * period).into_iter().chain(next).min()
     }

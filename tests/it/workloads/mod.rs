@@ -194,11 +194,6 @@ impl Case {
         simulate(&self.rows, &self.world(policy))
     }
 
-    /// Returns whether a task waits until the end of the run.
-    pub fn starves(&self, policy: Policy) -> bool {
-        self.expected(policy).is_ok_and(|tasks| tasks.iter().any(|task| task.fate == "starved"))
-    }
-
     /// Returns the parsed quota groups.
     pub fn quota_file(&self) -> Option<QuotaFile> {
         let text = self.quota.as_ref()?;

@@ -84,18 +84,12 @@ pub struct Engine<'a> {
     wake: Option<Time>,
     /// Whether that round can differ from the last one only by its ranks ([`Needs::wakes_for_ranks`]).
     wakes_for_ranks: bool,
-    /// The number of instants since a task ran.
-    idle: u64,
     /// Whether the horizon ended the run while events were left.
     cut: bool,
 }
 
 /// The number of instants between two heartbeats.
 const HEARTBEAT: u64 = 4096;
-
-/// The number of instants without a running task after which changes of ranks start no task any more, if a round ends at the first task
-/// that does not fit.
-const IDLE_INSTANTS: u64 = 10_000;
 
 impl<'a> Engine<'a> {
     /// Creates a run before its first instant. Errors: as [`check`] and, with a control, as [`check_control`].
@@ -125,8 +119,7 @@ impl<'a> Engine<'a> {
             options: options.clone(),
             instants: 0,
             wake: None,
-            wakes_for_ranks: needs.wakes_for_ranks,
-            idle: 0,
+            wakes_for_ranks: needs.wakes_for_ranks && !options.job_order.as_ref().is_some_and(|order| order.drifts()),
             cut: false,
         })
     }
@@ -196,7 +189,6 @@ impl<'a> Engine<'a> {
         self.kernel.advance(next)?;
         self.instant()?;
         self.wake = self.kernel.settle()?;
-        self.idle = if self.kernel.books().total_running() == 0 { self.idle + 1 } else { 0 };
         self.instants += 1;
         if self.instants.is_multiple_of(HEARTBEAT) {
             self.kernel.heartbeat()?;
@@ -254,16 +246,10 @@ impl<'a> Engine<'a> {
         // Machine events count only while other events are left or tasks wait.
         let event = self.extensions.next_event(self.kernel.cluster()).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
-        let wake = wake.filter(|_| next < Time::NEVER || !self.is_idle_for_good());
-        let next = sooner(next, wake);
+        // Without any other event the cluster stays free, and the first task in rank order does not fit it. Other ranks start no task, except
+        // if a round ends at that task.
+        let next = sooner(next, wake.filter(|_| next < Time::NEVER || !self.wakes_for_ranks));
         Ok((next < Time::NEVER).then(|| next.max(self.kernel.now())))
-    }
-
-    /// Returns whether no task will start without another event: the policy changes ranks only, and with the whole cluster free the last
-    /// round tried all queues, or rounds that end at the first task that does not fit have started none for long.
-    fn is_idle_for_good(&self) -> bool {
-        let instants = if self.options.on_blocked == OnBlocked::Stop { IDLE_INSTANTS } else { 0 };
-        self.wakes_for_ranks && self.idle > instants
     }
 
     /// Processes all events of this instant, in passes, until no event is left.
@@ -358,8 +344,8 @@ impl Checkpoint for Engine<'_> {
     ///
     /// [reacts]: Source::reacts
     fn visit(&mut self, visitor: &mut Visitor) -> Result<()> {
-        let Engine { kernel, round, extensions, options: _, instants, wake, wakes_for_ranks: _, idle, cut } = self;
-        visit_values!(visitor; instants, wake, idle, cut);
+        let Engine { kernel, round, extensions, options: _, instants, wake, wakes_for_ranks: _, cut } = self;
+        visit_values!(visitor; instants, wake, cut);
         kernel.visit(visitor)?;
         round.visit(visitor)?;
         extensions.visit(visitor)
