@@ -7,9 +7,13 @@ fn is_xml(c: char) -> bool {
 
 /// Replaces characters that XML forbids, control characters, and noncharacters (Unicode 23.7) by U+FFFD.
 pub fn printable(text: &str) -> String {
-    let none = |c: char| u32::from(c) & 0xFFFE == 0xFFFE || ('\u{FDD0}'..='\u{FDEF}').contains(&c);
-    let forbidden = |c: char| !is_xml(c) || none(c) || (c.is_control() && !matches!(c, '\t' | '\n' | '\r'));
-    text.chars().map(|c| if forbidden(c) { '\u{FFFD}' } else { c }).collect()
+    text.chars().map(|c| if is_replaced(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// Returns whether [`printable`] replaces a character.
+fn is_replaced(c: char) -> bool {
+    let is_noncharacter = u32::from(c) & 0xFFFE == 0xFFFE || ('\u{FDD0}'..='\u{FDEF}').contains(&c);
+    !is_xml(c) || is_noncharacter || (c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
 }
 
 /// Escapes text for an attribute or between tags.
@@ -31,11 +35,21 @@ pub fn escape(text: &str) -> String {
 /// Formats a value as JSON for inclusion in XML; it parses to the same value. Characters that XML forbids are escaped like control
 /// characters.
 pub fn json(value: &serde_json::Value) -> String {
-    let mut text = String::new();
-    for c in format!("{value:#}").chars() {
-        match is_xml(c) {
-            true => text.push(c),
-            false => text += &format!("\\u{:04x}", u32::from(c)),
+    escape_json(&format!("{value:#}"), |c| !is_xml(c))
+}
+
+/// Escapes JSON for a script element of HTML; it parses to the same value. Escapes `<` and every character that [`printable`] replaces.
+pub fn script_json(json: &str) -> String {
+    escape_json(json, |c| c == '<' || is_replaced(c))
+}
+
+/// Writes some characters of JSON, which occur only in its strings, as `\u` and their UTF-16 units.
+fn escape_json(json: &str, is_escaped: impl Fn(char) -> bool) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_escaped(c) {
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text += &format!("\\u{unit:04x}")),
+            false => text.push(c),
         }
     }
     text

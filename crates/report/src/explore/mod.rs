@@ -9,6 +9,7 @@ mod simulate;
 use maud::Markup;
 use plimsoll_base::column::{Better, Unit};
 use plimsoll_base::error::Result;
+use plimsoll_base::escape::script_json;
 use plimsoll_base::units::resource_name;
 use plimsoll_charts::figure::{line_styles, time_unit};
 use plimsoll_figures::requests::{Whole, heading};
@@ -21,7 +22,7 @@ use plimsoll_results::schema::Table;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::html::{data_section, script_json};
+use crate::html::data_section;
 use crate::page::mean;
 use pack::Pack;
 

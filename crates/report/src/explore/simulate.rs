@@ -9,9 +9,10 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use maud::Markup;
+use plimsoll_base::escape::script_json;
 use serde::Serialize;
 
-use crate::html::{data_section, script_json};
+use crate::html::data_section;
 
 /// The script of the controls.
 pub(crate) const SIMULATE: &str = include_str!("simulate.js");

@@ -28,7 +28,7 @@ settings! {
     group struct NodeQuota {
         weight: Millionths = ONE,
             "its weight in what queues deserve; under volcano-drf the divisor of its share, at least 1 (1)";
-        deserved: Resources = Resources::ZERO, "the amounts up to which it may reclaim from others";
+        deserved: Resources = Resources::ZERO, "it may reclaim from others until it has these amounts";
         guarantee: Resources = Resources::ZERO, "the amounts that are reserved for it";
         capability: OptionalAmounts = Resources::NONE, "the most that it may hold; absent: no limit";
         priority: i64 = 0, "the highest goes first (0)";

@@ -246,8 +246,8 @@ impl<'a> Engine<'a> {
         // Machine events count only while other events are left or tasks wait.
         let event = self.extensions.next_event(self.kernel.cluster()).filter(|_| next < Time::NEVER || waiting);
         let next = sooner(next, event);
-        // Without any other event the cluster stays free, and the first task in rank order does not fit it. Other ranks start no task, except
-        // if a round ends at that task.
+        // Without any other event the cluster stays free. The last round has tried all queues, or ended at a task that never fits: then other
+        // ranks could start a task, but the run ends (docs/memory.md).
         let next = sooner(next, wake.filter(|_| next < Time::NEVER || !self.wakes_for_ranks));
         Ok((next < Time::NEVER).then(|| next.max(self.kernel.now())))
     }

@@ -236,8 +236,8 @@ pub struct Needs {
     pub preempts_for: PreemptsFor,
     /// Whether it plans the machines of launches ([`Planner::nominated`]).
     pub nominates: bool,
-    /// Whether it admits every task, so that the rounds that [`Policy::settled`] requires only have other ranks. They
-    /// do not prolong a run without other events.
+    /// Whether it admits every task, so that the rounds that [`Policy::settled`] requires only have other ranks. They do
+    /// not prolong a run without other events.
     pub wakes_for_ranks: bool,
 }
 
